@@ -1,0 +1,35 @@
+# Everything runs from a fresh clone with only Python, pip, venv and make.
+PYTHON ?= python3
+BIN := .venv/bin
+# One BLAS thread: OpenBLAS on shared cores can slow down fifty-fold, and ratios need one clock.
+ONE_THREAD := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
+
+.PHONY: demo test lint format bench clean
+.DEFAULT_GOAL := demo
+
+.venv/ready: pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "ridgepass needs Python 3.11 or newer: make PYTHON=/path/to/python3.11")'
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]"
+	touch $@
+
+demo: .venv/ready        ## stream the paper's HR data and compare with exact ridge
+	$(BIN)/python -m ridgepass.demo
+
+test: .venv/ready        ## every test
+	$(ONE_THREAD) $(BIN)/python -m pytest -n 2
+
+lint: .venv/ready        ## style and types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: .venv/ready      ## mend what ruff can
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: .venv/ready       ## the table of the README
+	$(ONE_THREAD) $(BIN)/python -m benchmarks
+
+clean:
+	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis
