@@ -1,0 +1,53 @@
+"""The paper's rr: AᵀA itself, in d² numbers."""
+
+from typing import Any, Self
+
+import numpy as np
+from scipy.linalg import blas
+
+from ridgepass.kernels import Float64, Rows, unit_roundoff
+from ridgepass.sketch.base import Dense, Sketch
+
+
+class ExactCovariance(Sketch):
+    """The lower triangle of AᵀA, added up block by block.
+
+    Always float64, since exactness is what it is chosen for; ``sketch_size`` plays no part.
+    """
+
+    block_rows = 256
+
+    def __init__(
+        self, n_features: int, sketch_size: int, dtype: np.dtype[Any], seed: int = 0
+    ) -> None:
+        super().__init__(n_features, sketch_size, np.dtype(np.float64), seed)
+        self.matrix: Float64 = np.zeros((n_features, n_features), order="F")
+        self.n_blocks = 0
+
+    def absorb(self, rows: Rows, targets: Float64 | None = None) -> None:
+        """Take in one block."""
+        add_gram(self.matrix, rows)
+        self.n_blocks += 1
+
+    def merge(self, other: Self) -> None:
+        """Add the other's AᵀA."""
+        self.matrix += other.matrix
+        self.n_blocks += other.n_blocks
+
+    def covariance(self, rows: Rows, targets: Float64 | None = None) -> Dense:
+        """Return AᵀA with ``rows`` still to be added."""
+        # A chain of additions errs by (length)·u·|A|ᵀ|A|, whose norm is at most ‖A‖_F² = tr(AᵀA).
+        trace = float(np.trace(self.matrix)) + float(np.vdot(rows, rows))
+        chain = self.block_rows + self.n_blocks + 2
+        return Dense(self.matrix, rows, chain * unit_roundoff(self.dtype) * trace)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the arrays kept."""
+        return self.matrix.nbytes
+
+
+def add_gram(matrix: Float64, rows: Rows) -> None:
+    """Add ``rows.T @ rows`` to the lower triangle of a Fortran-ordered matrix, in place."""
+    if len(rows):
+        blas.dsyrk(1.0, rows.T, beta=1.0, c=matrix, lower=1, overwrite_c=1)

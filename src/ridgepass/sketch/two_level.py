@@ -1,0 +1,97 @@
+"""Two-level Frequent Directions (Huang 2018): what the first level removes is sampled and kept."""
+
+from typing import Any, Self
+
+import numpy as np
+from scipy.linalg import block_diag
+
+from ridgepass.blocks import BlockBuffer
+from ridgepass.kernels import Float64, Rows, mix_into, orthogonal_mix, stacked_gram, top_eigenpairs
+from ridgepass.sketch.base import LowRank, Sketch
+from ridgepass.sketch.frequent_directions import FrequentDirections, Shrink
+
+
+class TwoLevelFrequentDirections(Sketch):
+    """The sketch is BᵀB + QᵀQ: FD of the rows, and FD of a sample of what that FD removed.
+
+    A shrink removes the rows √min(σᵢ², σ²_{ℓ+1})·vᵢ. Each is taken with a probability proportional
+    to its squared norm over all the mass removed so far, and reweighted, so that E[QᵀQ] is the
+    removed part as long as the second level has not shrunk.
+    """
+
+    def __init__(
+        self, n_features: int, sketch_size: int, dtype: np.dtype[Any], seed: int = 0
+    ) -> None:
+        super().__init__(n_features, sketch_size, dtype, seed)
+        second_size = sketch_size // 2
+        self.first = FrequentDirections(n_features, sketch_size - second_size, dtype)
+        self.second = FrequentDirections(n_features, second_size, dtype)
+        self.waiting = BlockBuffer(second_size, n_features, 0, dtype)
+        self.block_rows = self.first.block_rows
+        self.removed_mass = 0.0
+
+    def absorb(self, rows: Rows, targets: Float64 | None = None) -> None:
+        """Take in one block."""
+        step = self.first.shrink(rows, n_vectors=self.first.sketch_size + len(rows))
+        sample = self._sample(step)
+        sampled = np.empty((len(sample), self.n_features), self.dtype)
+        mix_into(sampled, sample, (self.first.rows, rows))
+        self.first.apply_shrink(step, rows)
+        self.removed_mass += float(removed_masses(step).sum())
+        self._keep(sampled)
+
+    def merge(self, other: Self) -> None:
+        """Merge level by level; the removed masses add."""
+        self.removed_mass += other.removed_mass
+        self.absorb(other.first.rows.astype(self.dtype, copy=False))
+        self.first.removed += other.first.removed
+        self.first.rounding += other.first.rounding
+        self.second.merge(other.second)
+        self._keep(other.waiting.pending[0])
+
+    def covariance(self, rows: Rows, targets: Float64 | None = None) -> LowRank:
+        """Return K̂ as if ``rows`` were the last block, leaving the sketch as it is."""
+        kept = np.eye(self.first.sketch_size, self.first.sketch_size + len(rows))
+        sample = kept[:0]
+        removed, rounding = self.first.removed, self.first.rounding
+        if len(rows):
+            step = self.first.shrink(rows, n_vectors=self.first.sketch_size + len(rows))
+            kept, sample = step.mix, self._sample(step)
+            removed, rounding = removed + step.cut, rounding + self.first.step_rounding(step)
+        waiting = self.waiting.pending[0]
+        stored = (self.first.rows, rows, self.second.rows, waiting)
+        n_second = self.second.sketch_size + len(waiting)
+        q_mix = block_diag(sample, np.eye(n_second))
+        # 0 ⪯ K − BᵀB ⪯ Δ·I and 0 ⪯ QᵀQ ⪯ ‖Q‖₂²·I bound the difference on either side.
+        q_gram = q_mix @ stacked_gram(stored, exact=True) @ q_mix.T
+        q_top = max(float(top_eigenpairs(q_gram, 1)[0][0]), 0.0)
+        b_mix = np.pad(kept, ((0, 0), (0, n_second)))
+        squares, mix = orthogonal_mix(stored, np.vstack([b_mix, q_mix]))
+        return LowRank(stored, mix, squares, 0.0, max(q_top, removed) + rounding.bound)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the arrays kept."""
+        return self.first.nbytes + self.second.nbytes + self.waiting.nbytes
+
+    def _sample(self, step: Shrink) -> Float64:
+        """Draw removed rows of ``step``; return how they are mixed of its stacked rows."""
+        masses = removed_masses(step)
+        total = self.removed_mass + float(masses.sum())
+        if total == 0.0:
+            return step.vectors.T[:0]
+        probability = np.minimum(1.0, self.second.sketch_size * (masses / total))
+        key = np.random.Philox(key=self.seed, counter=self.first.shrinks << 64)
+        chosen = np.random.Generator(key).random(len(masses)) < probability
+        weight = masses[chosen] / step.values[chosen] / probability[chosen]
+        sample: Float64 = np.sqrt(weight)[:, None] * step.vectors.T[chosen]
+        return sample
+
+    def _keep(self, rows: Rows) -> None:
+        for block, _ in self.waiting.feed(rows, np.empty((len(rows), 0))):
+            self.second.absorb(block)
+
+
+def removed_masses(step: Shrink) -> Float64:
+    """min(σᵢ², σ²_{ℓ+1}): the squared norms of the rows that a shrink removes."""
+    return np.clip(step.values, 0.0, step.cut)

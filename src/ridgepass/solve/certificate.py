@@ -1,0 +1,98 @@
+"""How far a solution can be from exact ridge, from what is known after the stream."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ridgepass.kernels import Float64, column_norms
+from ridgepass.validation import as_rows
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """Bounds that hold for the rows seen, with nothing unknown in them, rounding included.
+
+    Attributes
+    ----------
+    alpha : float
+        The ridge parameter they are for.
+    covariance_bound : float
+        At least ‖AᵀA − K̂‖₂.
+    coef_bound : float or ndarray of shape (n_targets,)
+        At least ‖x̂ − x‖₂, x being exact ridge.
+    relative : float or ndarray of shape (n_targets,)
+        At least ‖x̂ − x‖₂/‖x‖₂.
+    """
+
+    alpha: float
+    covariance_bound: float
+    coef_bound: float | Float64
+    relative: float | Float64
+
+    def prediction_bound(self, rows: ArrayLike) -> Float64:
+        """Bound how far the prediction ⟨a, x̂⟩ is from exact ridge's, for each row a.
+
+        Parameters
+        ----------
+        rows : array_like of shape (n_rows, n_features)
+            Where predictions are made.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,) or (n_rows, n_targets)
+            ‖a‖₂ times ``coef_bound`` (Theorems 1 and 2, prediction of one row).
+        """
+        norms = column_norms(as_rows(rows, "rows").astype(np.float64, copy=False).T)
+        bounds: Float64 = np.multiply.outer(norms, self.coef_bound)
+        return bounds
+
+    def of_target(self, index: int) -> "Certificate":
+        """Return the certificate of one target, with floats for arrays."""
+        coef_bound = float(np.atleast_1d(self.coef_bound)[index])
+        relative = float(np.atleast_1d(self.relative)[index])
+        return Certificate(self.alpha, self.covariance_bound, coef_bound, relative)
+
+
+def certify(
+    *,
+    alpha: float,
+    shift: float,
+    covariance_bound: float,
+    coef_norms: Float64,
+    unsolved: Float64,
+) -> Certificate:
+    """Bound the distance from x̂ to exact ridge x = (K + alpha·I)⁻¹c.
+
+    Parameters
+    ----------
+    alpha : float
+        The ridge parameter.
+    shift : float
+        λ_min(K̂) is at least this; RFD's α.
+    covariance_bound : float
+        At least ‖K − K̂‖₂.
+    coef_norms : ndarray of shape (n_targets,)
+        ‖x̂‖.
+    unsolved : ndarray of shape (n_targets,)
+        At least ‖c − (K̂ + alpha·I)x̂‖, the error of c included.
+
+    Notes
+    -----
+    The residual c − (K + alpha·I)x̂ is that of K̂ plus (K̂ − K)x̂, and ‖(K + alpha·I)⁻¹‖ ≤ 1/alpha:
+    the first bound. Lemma 1 gives ‖x̃ − x‖ ≤ ε‖x‖ with ε = ‖K − K̂‖/(λ_min(K̂) + alpha) for the
+    x̃ that solves the sketched problem without rounding, and ‖x̂ − x̃‖ ≤ unsolved/(λ_min + alpha):
+    the second. Each is turned into the other kind by the triangle inequality.
+    """
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        absolute = (covariance_bound * coef_norms + unsolved) / np.float64(alpha)
+        lemma = np.float64(covariance_bound) / (shift + alpha)
+        solving = unsolved / (shift + alpha)
+        rest = np.where(coef_norms > solving, coef_norms - solving, 0.0)
+        by_lemma = lemma + np.where(solving > 0, solving * (1 + lemma) / rest, 0.0)
+        left = np.where(coef_norms > absolute, coef_norms - absolute, 0.0)
+        by_absolute = np.where(absolute > 0, absolute / left, 0.0)
+        relative = np.fmin(by_lemma, by_absolute)
+    absolute = np.where(np.isnan(absolute), np.inf, absolute)
+    relative = np.where(np.isnan(relative), np.inf, relative)
+    return Certificate(alpha, covariance_bound, absolute, relative)

@@ -1,0 +1,70 @@
+"""Solutions of (AᵀA + alpha·I) x = c with AᵀA at hand; the paper's rr."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from scipy.linalg import blas, eigh, lapack
+
+from ridgepass.kernels import Float64, column_norms, unit_roundoff
+from ridgepass.sketch import Dense
+from ridgepass.sketch.exact import add_gram
+
+# An eigendecomposition costs about as much as this many Cholesky factorisations.
+MANY_ALPHAS = 24
+
+
+class DenseSolver:
+    """One Cholesky factorisation per alpha, or one eigendecomposition for many of them."""
+
+    def __init__(self, covariance: Dense, cross: Float64) -> None:
+        self.covariance = covariance
+        self.cross = cross
+
+    def solve(self, alphas: Sequence[float]) -> Float64:
+        """Return coefficients of shape (n_alphas, n_features, n_targets)."""
+        if len(alphas) > MANY_ALPHAS:
+            return self._solve_by_eigenvectors(alphas)
+        return np.stack([self._solve_by_cholesky(alpha) for alpha in alphas])
+
+    def residual_norms(self, alpha: float, coef: Float64) -> Float64:
+        """Bound ‖c − (K̂ + alpha·I)x‖ for each target: what rounding left unsolved."""
+        pending = self.covariance.pending
+        image = blas.dsymm(1.0, self.covariance.matrix, coef, lower=1)
+        image += pending.T @ (pending @ coef)
+        residual = self.cross - image - alpha * coef
+        trace = float(np.trace(self.covariance.matrix)) + float(np.vdot(pending, pending))
+        chain = (len(coef) + len(pending) + 4) * unit_roundoff(np.dtype(np.float64))
+        size = (alpha + trace) * column_norms(coef)
+        norms: Float64 = column_norms(residual) + chain * (size + column_norms(self.cross))
+        return norms
+
+    def _covariance(self) -> Float64:
+        """Return a copy of AᵀA, lower triangle, with the pending rows added."""
+        matrix = self.covariance.matrix.copy(order="F")
+        add_gram(matrix, self.covariance.pending)
+        return matrix
+
+    def _solve_by_cholesky(self, alpha: float) -> Float64:
+        matrix = self._covariance()
+        matrix[np.diag_indices_from(matrix)] += alpha
+        factor, info = lapack.dpotrf(matrix, lower=1, overwrite_a=1, clean=0)
+        if info != 0:
+            raise ValueError(
+                f"alpha={alpha:g} leaves AᵀA + alpha·I singular: "
+                "the columns are linearly dependent, so choose a larger alpha"
+            )
+        coef: Float64 = lapack.dpotrs(factor, self.cross, lower=1)[0]
+        return coef
+
+    def _solve_by_eigenvectors(self, alphas: Sequence[float]) -> Float64:
+        values, vectors = eigh(
+            self._covariance(), lower=True, overwrite_a=True, check_finite=False, driver="evd"
+        )
+        ridges = np.maximum(values, 0.0)[:, None] + np.asarray(alphas)
+        if not ridges.all():
+            raise ValueError(
+                "alpha=0 leaves AᵀA singular: the columns are linearly dependent, "
+                "so choose alpha > 0"
+            )
+        rotated = vectors.T @ self.cross
+        return np.stack([vectors @ (rotated / ridge[:, None]) for ridge in ridges.T])
