@@ -113,8 +113,8 @@ def top_eigenpairs(matrix: Float64, count: int) -> tuple[Float64, Float64]:
     first, as ``syevd`` does, so squares of data near 1e±100 stay in range and no bit is lost.
     """
     largest = float(np.abs(np.diagonal(matrix)).max())
-    if largest == 0.0:  # a Gram matrix with a zero diagonal is zero
-        return np.zeros(len(matrix)), np.eye(len(matrix), count)
+    if largest == 0.0 or len(matrix) == 1:  # a Gram matrix with a zero diagonal is zero
+        return np.diagonal(matrix).copy(), np.eye(len(matrix), count)
     exponent = int(np.frexp(largest)[1])
     scaled = np.ldexp(matrix, -exponent).T
     work = int(lapack.dsytrd_lwork(len(matrix), lower=1)[0])
@@ -147,6 +147,11 @@ def column_norms(vectors: Float64) -> Float64:
 def unit_roundoff(dtype: np.dtype[Any]) -> float:
     """Half the distance from one to the next number of ``dtype``."""
     return float(np.finfo(dtype).eps) / 2
+
+
+def smallest_number(dtype: np.dtype[Any]) -> float:
+    """Return the smallest positive number of ``dtype``: what an underflow may lose."""
+    return float(np.finfo(dtype).smallest_subnormal)
 
 
 def _split(mix: Rows, rows: Sequence[Rows]) -> list[Rows]:

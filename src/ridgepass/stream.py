@@ -170,17 +170,17 @@ class RidgeStream:
         moments = self._seen.moments_so_far()
         (coef,) = solver.solve([value])
         rounding = moments.cross_rounding(self._seen.buffer.block_rows)
-        covariance_bound = solver.covariance.error
+        covariance_bound, shift = solver.covariance.error, solver.covariance.shift
         if self._seen.narrowed:
             unit = unit_roundoff(self._seen.sketch.dtype)
             covariance_bound += 2.01 * unit * moments.mass
             rounding += unit * math.sqrt(moments.mass) * np.sqrt(moments.target_mass)
         certificate = certify(
             alpha=value,
-            shift=solver.covariance.shift,
+            shift=shift,
             covariance_bound=covariance_bound,
             coef_norms=column_norms(coef),
-            unsolved=solver.residual_norms(value, coef) + rounding,
+            solving=solver.error_norms(value, coef) + rounding / (value + shift),
         )
         return certificate.of_target(0) if self._seen.single else certificate
 

@@ -12,6 +12,7 @@ from ridgepass.kernels import (
     Rows,
     gram,
     mix_into,
+    smallest_number,
     stacked_gram,
     top_eigenpairs,
     unit_roundoff,
@@ -31,19 +32,20 @@ class Rounding:
 
     Each shrink stores every number once more. In a stream that repeats itself those errors do not
     cancel (measured), so they are counted in full; ``stored`` is their sum. The many additions
-    inside a product err like a random walk (Higham & Mary 2019), so they are added in squares.
+    inside a product err like a random walk (Higham & Mary 2019); ``summed`` is the root of the sum
+    of their squares.
     """
 
     stored: float = 0.0
-    summed_squared: float = 0.0
+    summed: float = 0.0
 
     def __add__(self, other: "Rounding") -> "Rounding":
-        return Rounding(self.stored + other.stored, self.summed_squared + other.summed_squared)
+        return Rounding(self.stored + other.stored, math.hypot(self.summed, other.summed))
 
     @property
     def bound(self) -> float:
         """The allowance made for it."""
-        return self.stored + CONFIDENCE * math.sqrt(self.summed_squared)
+        return self.stored + CONFIDENCE * self.summed
 
 
 @dataclass(frozen=True)
@@ -161,13 +163,11 @@ class FrequentDirections(Sketch):
     def step_rounding(self, step: Shrink) -> Rounding:
         """Return the allowance for the rounding of one step."""
         top, total = max(float(step.values[0]), 0.0), max(float(step.values.sum()), 0.0)
-        unit = unit_roundoff(self.dtype)
+        size = unit_roundoff(self.dtype) * math.sqrt(top) * math.sqrt(total)
         # Each entry of B moves by u of itself: BᵀB by 2u‖B‖₂‖B‖_F. Squares may also underflow.
-        stored = 2 * unit * math.sqrt(top) * math.sqrt(total) + self.n_features * len(
-            step.values
-        ) * float(np.finfo(self.dtype).smallest_subnormal)
+        underflow = self.n_features * len(step.values) * smallest_number(self.dtype)
         chain = math.sqrt(min(GRAM_PANEL, self.n_features)) + 2 * math.sqrt(len(step.values))
-        return Rounding(stored, (unit * chain) ** 2 * top * total)
+        return Rounding(2 * size + underflow, chain * size)
 
 
 class RobustFrequentDirections(FrequentDirections):

@@ -60,7 +60,7 @@ def certify(
     shift: float,
     covariance_bound: float,
     coef_norms: Float64,
-    unsolved: Float64,
+    solving: Float64,
 ) -> Certificate:
     """Bound the distance from x̂ to exact ridge x = (K + alpha·I)⁻¹c.
 
@@ -74,25 +74,25 @@ def certify(
         At least ‖K − K̂‖₂.
     coef_norms : ndarray of shape (n_targets,)
         ‖x̂‖.
-    unsolved : ndarray of shape (n_targets,)
-        At least ‖c − (K̂ + alpha·I)x̂‖, the error of c included.
+    solving : ndarray of shape (n_targets,)
+        At least ‖x̂ − x̃‖, where x̃ = (K̂ + alpha·I)⁻¹c without rounding.
 
     Notes
     -----
-    The residual c − (K + alpha·I)x̂ is that of K̂ plus (K̂ − K)x̂, and ‖(K + alpha·I)⁻¹‖ ≤ 1/alpha:
-    the first bound. Lemma 1 gives ‖x̃ − x‖ ≤ ε‖x‖ with ε = ‖K − K̂‖/(λ_min(K̂) + alpha) for the
-    x̃ that solves the sketched problem without rounding, and ‖x̂ − x̃‖ ≤ unsolved/(λ_min + alpha):
-    the second. Each is turned into the other kind by the triangle inequality.
+    Lemma 1 gives ‖x̃ − x‖ ≤ ε‖x‖ with ε = ‖K − K̂‖/(λ_min(K̂) + alpha). With the two solutions
+    exchanged it gives ‖x̃ − x‖ ≤ ‖K − K̂‖‖x̃‖/alpha, since K has no negative eigenvalue. The rest is
+    the triangle inequality.
     """
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        absolute = (covariance_bound * coef_norms + unsolved) / np.float64(alpha)
+        absolute = solving + covariance_bound * (coef_norms + solving) / np.float64(alpha)
         lemma = np.float64(covariance_bound) / (shift + alpha)
-        solving = unsolved / (shift + alpha)
-        rest = np.where(coef_norms > solving, coef_norms - solving, 0.0)
-        by_lemma = lemma + np.where(solving > 0, solving * (1 + lemma) / rest, 0.0)
-        left = np.where(coef_norms > absolute, coef_norms - absolute, 0.0)
-        by_absolute = np.where(absolute > 0, absolute / left, 0.0)
-        relative = np.fmin(by_lemma, by_absolute)
+        by_lemma = lemma + _over(solving * (1 + lemma), coef_norms - solving)
+        relative = np.fmin(by_lemma, _over(absolute, coef_norms - absolute))
     absolute = np.where(np.isnan(absolute), np.inf, absolute)
     relative = np.where(np.isnan(relative), np.inf, relative)
     return Certificate(alpha, covariance_bound, absolute, relative)
+
+
+def _over(above: Float64, below: Float64) -> Float64:
+    """Divide: nothing over anything is nothing, something over nothing is infinite."""
+    return np.where(above == 0, 0.0, np.where(below > 0, above / below, np.inf))

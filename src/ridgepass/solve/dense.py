@@ -26,8 +26,8 @@ class DenseSolver:
             return self._solve_by_eigenvectors(alphas)
         return np.stack([self._solve_by_cholesky(alpha) for alpha in alphas])
 
-    def residual_norms(self, alpha: float, coef: Float64) -> Float64:
-        """Bound ‖c − (K̂ + alpha·I)x‖ for each target: what rounding left unsolved."""
+    def error_norms(self, alpha: float, coef: Float64) -> Float64:
+        """Bound the distance of ``coef`` from the solution without rounding, for each target."""
         pending = self.covariance.pending
         image = blas.dsymm(1.0, self.covariance.matrix, coef, lower=1)
         image += pending.T @ (pending @ coef)
@@ -35,7 +35,9 @@ class DenseSolver:
         trace = float(np.trace(self.covariance.matrix)) + float(np.vdot(pending, pending))
         chain = (len(coef) + len(pending) + 4) * unit_roundoff(np.dtype(np.float64))
         size = (alpha + trace) * column_norms(coef)
-        norms: Float64 = column_norms(residual) + chain * (size + column_norms(self.cross))
+        rounding = chain * (size + column_norms(self.cross))
+        with np.errstate(divide="ignore"):
+            norms: Float64 = (column_norms(residual) + rounding) / np.float64(alpha)
         return norms
 
     def _covariance(self) -> Float64:

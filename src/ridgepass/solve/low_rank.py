@@ -18,27 +18,47 @@ class LowRankSolver:
     def __init__(self, covariance: LowRank, cross: Float64) -> None:
         self.covariance = covariance
         self.cross = cross
-        self.projected = covariance.mix @ apply(covariance.rows, cross)  # line 8
+        self.projected = self._project(cross)  # line 8
 
     def solve(self, alphas: Sequence[float]) -> Float64:
         """Return coefficients of shape (n_alphas, n_features, n_targets)."""
-        cov = self.covariance
-        ridges = np.asarray(alphas)[:, None] + cov.shift
-        shares = self.projected[:, None, :] / (cov.squares[:, None] + ridges.T)[:, :, None]
-        weights = cov.mix.T @ shares.reshape(len(cov.mix), -1)
-        inside = apply_transposed(cov.rows, weights).reshape(len(self.cross), len(ridges), -1)
-        coefs = self.cross[:, None, :] - inside  # line 9
-        coefs /= ridges[None]
-        return np.moveaxis(coefs, 1, 0)
+        return self._solve(self.cross, self.projected, alphas)
 
-    def residual_norms(self, alpha: float, coef: Float64) -> Float64:
-        """Bound ‖c − (K̂ + alpha·I)x‖ for each target: what rounding left unsolved."""
+    def error_norms(self, alpha: float, coef: Float64) -> Float64:
+        """Bound the distance of ``coef`` from the solution without rounding, for each target.
+
+        The residual is solved for in turn, since most of it lies in the leading directions, where
+        ‖residual‖/alpha would be far too much.
+        """
+        residual = self.cross - self._multiply(alpha, coef)
+        (correction,) = self._solve(residual, self._project(residual), [alpha])
+        left = residual - self._multiply(alpha, correction)
+        # The residuals' own rounding: their longest sums run over the features and the rows.
         cov = self.covariance
-        inner = cov.mix @ apply(cov.rows, coef)
-        image = apply_transposed(cov.rows, cov.mix.T @ inner)
-        residual = self.cross - image - (alpha + cov.shift) * coef
-        # The residual's own rounding: its longest sums run over the features and the rows.
         chain = (len(coef) + sum(cov.mix.shape)) * unit_roundoff(np.dtype(np.float64))
         size = (alpha + cov.shift + float(cov.squares.sum())) * column_norms(coef)
-        norms: Float64 = column_norms(residual) + chain * (size + column_norms(self.cross))
+        rounding = chain * (size + column_norms(self.cross))
+        with np.errstate(over="ignore"):
+            norms: Float64 = column_norms(correction) + (column_norms(left) + rounding) / (
+                alpha + cov.shift
+            )
         return norms
+
+    def _project(self, vectors: Float64) -> Float64:
+        return self.covariance.mix @ apply(self.covariance.rows, vectors)
+
+    def _multiply(self, alpha: float, coef: Float64) -> Float64:
+        """Return (K̂ + alpha·I)·coef."""
+        cov = self.covariance
+        inside = apply_transposed(cov.rows, cov.mix.T @ self._project(coef))
+        return inside + (alpha + cov.shift) * coef
+
+    def _solve(self, cross: Float64, projected: Float64, alphas: Sequence[float]) -> Float64:
+        cov = self.covariance
+        ridges = np.asarray(alphas)[:, None] + cov.shift
+        shares = projected[:, None, :] / (cov.squares[:, None] + ridges.T)[:, :, None]
+        weights = cov.mix.T @ shares.reshape(len(cov.mix), -1)
+        inside = apply_transposed(cov.rows, weights).reshape(len(cross), len(ridges), -1)
+        coefs = cross[:, None, :] - inside  # line 9
+        coefs /= ridges[None]
+        return np.moveaxis(coefs, 1, 0)

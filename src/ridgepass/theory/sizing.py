@@ -50,7 +50,8 @@ def sketch_size_for(
     -------
     int
         The least integer ``ℓ > k`` with ``ℓ >= tail / (alpha * eps) + k``, the fraction halved
-        if `robust`.
+        if `robust`. Roundings are settled by `relative_error_bound`, which is at most `eps` as
+        computed at ℓ, and above it at ``ℓ - 1``.
 
     Examples
     --------
