@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 
 from ridgepass import kernels
 from ridgepass.kernels import (
+    add_mix,
     apply,
     apply_transposed,
     column_norms,
@@ -42,14 +43,21 @@ def test_stacked_gram_takes_the_known_block_on_trust(rng):
     assert (stacked_gram(parts, known=known)[:3, :3] == 9.0).all()
 
 
-@pytest.mark.parametrize("add", [False, True])
-@pytest.mark.parametrize("width", [5, kernels.MIX_PANEL, WIDE])
-def test_mix_into_may_overwrite_its_input(rng, width, add):
+@pytest.mark.parametrize("width", [5, 256, WIDE])
+def test_mix_into_may_overwrite_its_input(rng, width):
     old, new = rng.standard_normal((4, width)), rng.standard_normal((3, width))
     mix = rng.standard_normal((4, 7))
-    expected = mix @ np.vstack([old, new]) + (old if add else 0)
-    mix_into(old, mix, (old, new), add=add)
+    expected = mix @ np.vstack([old, new])
+    mix_into(old, mix, old, new)
     np.testing.assert_allclose(old, expected, rtol=1e-11, atol=1e-11)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_add_mix_adds(rng, dtype):
+    out, rows = rng.standard_normal((4, WIDE)).astype(dtype), np.ones((3, WIDE), dtype)
+    expected = out + 6
+    add_mix(out, np.full((4, 3), 2.0), rows)
+    np.testing.assert_allclose(out, expected, rtol=1e-5)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

@@ -15,8 +15,7 @@ def test_moments_are_float64_sums(dtype):
     assert moments.n_rows == 90
     assert moments.n_blocks == 3
     error = np.linalg.norm((moments.cross - wide.T @ b).astype(float), axis=0)
-    assert (error <= moments.cross_rounding(30)).all()
-    np.testing.assert_allclose(moments.mass, float(np.square(wide).sum()), rtol=1e-13)
+    assert (error <= moments.cross_rounding(30, float(np.square(wide).sum()))).all()
     np.testing.assert_allclose(moments.target_mass, np.square(b).sum(axis=0), rtol=1e-13)
 
 
@@ -35,5 +34,4 @@ def test_merging_adds_and_including_leaves_the_original_alone():
     for result in (left, grown):
         assert result.n_rows == both.n_rows
         np.testing.assert_allclose(result.cross, both.cross, rtol=1e-12, atol=1e-12)
-        np.testing.assert_allclose(result.mass, both.mass)
         np.testing.assert_allclose(result.target_mass, both.target_mass)

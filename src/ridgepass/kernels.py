@@ -16,10 +16,11 @@ from scipy.linalg import lapack
 Rows: TypeAlias = NDArray[np.floating[Any]]
 Float64: TypeAlias = NDArray[np.float64]
 
-# Measured at d = 16384, one thread: below 4096 columns a Gram product loses up to a tenth,
-# while mixing is as fast at 1024, where its two temporaries stay in the cache.
+# Measured at d = 16384 and ℓ = 64 and 256, one thread. A Gram product leaves nothing behind but
+# its small result, so its panels may be wide; mixing wants its two temporaries in the cache.
 GRAM_PANEL = 4096
-MIX_PANEL = 1024
+MIX_PANEL_BYTES = 2048  # of each row
+CONVERSION_PANEL = 1024
 
 
 def panels(n_columns: int, width: int) -> Iterator[slice]:
@@ -29,10 +30,14 @@ def panels(n_columns: int, width: int) -> Iterator[slice]:
 
 
 def gram(left: Rows, right: Rows, *, exact: bool = False) -> Float64:
-    """Return ``left @ right.T`` with the panels summed in float64.
+    """Return ``left @ right.T`` in float64.
 
-    ``exact`` also multiplies in float64, which float32 training could not afford but a query can.
+    float32 rows are multiplied in float32 and their panels summed in float64; ``exact`` multiplies
+    in float64 too, which training could not afford but a query can.
     """
+    if left.dtype == np.float64 and right.dtype == np.float64:
+        product: Float64 = left @ right.T
+        return product
     total = np.zeros((len(left), len(right)))
     for columns in panels(left.shape[1], GRAM_PANEL):
         a, b = left[:, columns], right[:, columns]
@@ -58,25 +63,21 @@ def stacked_gram(
     return stacked
 
 
-def mix_into(out: Rows, mix: Float64, rows: Sequence[Rows], *, add: bool = False) -> None:
-    """Set ``out`` to (or, with ``add``, increase it by) ``mix @ vstack(rows)``.
+def mix_into(out: Rows, mix: Float64, old: Rows, new: Rows) -> None:
+    """Set ``out`` to ``mix @ vstack([old, new])``; ``out`` may be ``old``."""
+    left, right = _split(mix.astype(out.dtype, copy=False), (old, new))
+    for columns, (total, term) in _mix_panels(out, 2):
+        np.matmul(left, old[:, columns], out=total)
+        np.matmul(right, new[:, columns], out=term)
+        np.add(total, term, out=out[:, columns])
 
-    ``out`` may be one of ``rows``; nothing is stacked.
-    """
-    parts = _split(mix.astype(out.dtype, copy=False), rows)
-    width = min(MIX_PANEL, out.shape[1])
-    buffers = np.empty((2, len(out), width), out.dtype)
-    for columns in panels(out.shape[1], width):
-        total, term = buffers[:, :, : columns.stop - columns.start]
-        target = out[:, columns]
-        np.matmul(parts[0], rows[0][:, columns], out=total)
-        for part, block in zip(parts[1:], rows[1:], strict=True):
-            np.matmul(part, block[:, columns], out=term)
-            total += term
-        if add:
-            target += total
-        else:
-            target[...] = total
+
+def add_mix(out: Rows, mix: Float64, rows: Rows) -> None:
+    """Add ``mix @ rows`` to ``out``."""
+    mix = mix.astype(out.dtype, copy=False)
+    for columns, (term,) in _mix_panels(out, 1):
+        np.matmul(mix, rows[:, columns], out=term)
+        out[:, columns] += term
 
 
 def apply(rows: Sequence[Rows], vectors: Float64) -> Float64:
@@ -87,7 +88,7 @@ def apply(rows: Sequence[Rows], vectors: Float64) -> Float64:
             results.append(block @ vectors)
             continue
         total = np.zeros((len(block), vectors.shape[1]))
-        for columns in panels(block.shape[1], MIX_PANEL):
+        for columns in panels(block.shape[1], CONVERSION_PANEL):
             total += block[:, columns].astype(np.float64) @ vectors[columns]
         results.append(total)
     return np.concatenate(results)
@@ -100,7 +101,7 @@ def apply_transposed(rows: Sequence[Rows], weights: Float64) -> Float64:
         if block.dtype == np.float64:
             result += block.T @ part.T
             continue
-        for columns in panels(block.shape[1], MIX_PANEL):
+        for columns in panels(block.shape[1], CONVERSION_PANEL):
             result[columns] += block[:, columns].astype(np.float64).T @ part.T
     return result
 
@@ -115,8 +116,8 @@ def top_eigenpairs(matrix: Float64, count: int) -> tuple[Float64, Float64]:
     largest = float(np.abs(np.diagonal(matrix)).max())
     if largest == 0.0 or len(matrix) == 1:  # a Gram matrix with a zero diagonal is zero
         return np.diagonal(matrix).copy(), np.eye(len(matrix), count)
-    exponent = int(np.frexp(largest)[1])
-    scaled = np.ldexp(matrix, -exponent).T
+    scale = 2.0 ** float(np.clip(np.frexp(largest)[1], -1000, 1000))
+    scaled = (matrix / scale).T
     work = int(lapack.dsytrd_lwork(len(matrix), lower=1)[0])
     reflectors, diagonal, off, tau, _ = lapack.dsytrd(scaled, lower=1, lwork=work, overwrite_a=1)
     values, vectors, info = lapack.dstevd(diagonal, off)
@@ -124,7 +125,7 @@ def top_eigenpairs(matrix: Float64, count: int) -> tuple[Float64, Float64]:
         raise np.linalg.LinAlgError("the tridiagonal eigensolver did not converge")
     wanted = np.asfortranarray(vectors[:, : -count - 1 : -1])
     wanted[1:] = lapack.dormqr("L", "N", reflectors[1:, :-1], tau, wanted[1:], 64 * count + 4160)[0]
-    return np.ldexp(values[::-1], exponent), wanted
+    return values[::-1] * scale, wanted
 
 
 def orthogonal_mix(rows: Sequence[Rows], mix: Float64) -> tuple[Float64, Float64]:
@@ -152,6 +153,14 @@ def unit_roundoff(dtype: np.dtype[Any]) -> float:
 def smallest_number(dtype: np.dtype[Any]) -> float:
     """Return the smallest positive number of ``dtype``: what an underflow may lose."""
     return float(np.finfo(dtype).smallest_subnormal)
+
+
+def _mix_panels(out: Rows, count: int) -> Iterator[tuple[slice, Rows]]:
+    """Walk the columns of ``out`` with ``count`` temporaries of a panel's shape."""
+    width = min(MIX_PANEL_BYTES // out.itemsize, out.shape[1])
+    buffers = np.empty((count, len(out), width), out.dtype)
+    for columns in panels(out.shape[1], width):
+        yield columns, buffers[:, :, : columns.stop - columns.start]
 
 
 def _split(mix: Rows, rows: Sequence[Rows]) -> list[Rows]:

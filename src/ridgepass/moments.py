@@ -1,4 +1,4 @@
-"""What is kept exactly of a stream, in float64: counts, A'b, b'b and the squared norm of A."""
+"""What is kept exactly of a stream, in float64: counts, A'b and b'b."""
 
 import math
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from typing import Self
 
 import numpy as np
 
-from ridgepass.kernels import MIX_PANEL, Float64, Rows, apply_transposed, panels, unit_roundoff
+from ridgepass.kernels import Float64, Rows, apply_transposed, unit_roundoff
 
 
 @dataclass
@@ -21,8 +21,6 @@ class Moments:
         Blocks they came in, which bounds the rounding of the sums.
     cross : ndarray of shape (n_features, n_targets)
         c = Aᵀb, the paper's Algorithm 1, line 5.
-    mass : float
-        ‖A‖_F².
     target_mass : ndarray of shape (n_targets,)
         ‖b‖² of each target.
     """
@@ -30,20 +28,18 @@ class Moments:
     n_rows: int
     n_blocks: int
     cross: Float64
-    mass: float
     target_mass: Float64
 
     @classmethod
     def empty(cls, n_features: int, n_targets: int) -> Self:
         """Return the moments of no rows."""
-        return cls(0, 0, np.zeros((n_features, n_targets)), 0.0, np.zeros(n_targets))
+        return cls(0, 0, np.zeros((n_features, n_targets)), np.zeros(n_targets))
 
     def update(self, rows: Rows, targets: Float64) -> None:
         """Add one block."""
         self.n_rows += len(rows)
         self.n_blocks += 1
         self.cross += apply_transposed((rows,), targets)
-        self.mass += _squared_norm(rows)
         self.target_mass += np.square(targets).sum(axis=0)
 
     def merge(self, other: "Moments") -> None:
@@ -51,26 +47,23 @@ class Moments:
         self.n_rows += other.n_rows
         self.n_blocks += other.n_blocks
         self.cross += other.cross
-        self.mass += other.mass
         self.target_mass += other.target_mass
 
     def including(self, rows: Rows, targets: Float64) -> "Moments":
         """Return these moments with a partial block added, leaving them as they are."""
-        result = Moments(
-            self.n_rows, self.n_blocks, self.cross.copy(), self.mass, self.target_mass.copy()
-        )
+        result = Moments(self.n_rows, self.n_blocks, self.cross.copy(), self.target_mass.copy())
         if len(rows):
             result.update(rows, targets)
         return result
 
-    def cross_rounding(self, block_rows: int) -> Float64:
+    def cross_rounding(self, block_rows: int, mass: float) -> Float64:
         """Bound the rounding error of each column of ``cross``.
 
         A sum of products in blocks errs by at most (longest chain of additions)·u·|A|ᵀ|b|, and
-        that vector's norm is at most ‖A‖_F‖b‖.
+        that vector's norm is at most ‖A‖_F‖b‖; ``mass`` is ‖A‖_F².
         """
         chain = block_rows + self.n_blocks + 2
-        size = math.sqrt(self.mass) * np.sqrt(self.target_mass)
+        size = math.sqrt(mass) * np.sqrt(self.target_mass)
         bound: Float64 = chain * unit_roundoff(np.dtype(np.float64)) * size
         return bound
 
@@ -78,13 +71,3 @@ class Moments:
     def nbytes(self) -> int:
         """Bytes of the arrays kept."""
         return self.cross.nbytes + self.target_mass.nbytes
-
-
-def _squared_norm(rows: Rows) -> float:
-    if rows.dtype == np.float64:
-        return float(np.vdot(rows, rows))
-    total = 0.0
-    for columns in panels(rows.shape[1], MIX_PANEL):
-        panel = rows[:, columns].astype(np.float64)
-        total += float(np.vdot(panel, panel))
-    return total

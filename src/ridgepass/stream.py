@@ -34,7 +34,7 @@ class RidgeStream:
 
     Notes
     -----
-    Rows go through in blocks of ``sketch_size``, whatever batches they come in, so any split into
+    Rows go through in blocks of ``sketch_size``, whatever batches they come in: any split into
     batches gives bitwise the same result. A query treats the rows of an unfinished block as the
     paper's last batch, and changes nothing.
 
@@ -169,12 +169,13 @@ class RidgeStream:
         solver = self._factorised(value)
         moments = self._seen.moments_so_far()
         (coef,) = solver.solve([value])
-        rounding = moments.cross_rounding(self._seen.buffer.block_rows)
-        covariance_bound, shift = solver.covariance.error, solver.covariance.shift
+        covariance = solver.covariance
+        covariance_bound, shift, mass = covariance.error, covariance.shift, covariance.mass
+        rounding = moments.cross_rounding(self._seen.buffer.block_rows, mass)
         if self._seen.narrowed:
             unit = unit_roundoff(self._seen.sketch.dtype)
-            covariance_bound += 2.01 * unit * moments.mass
-            rounding += unit * math.sqrt(moments.mass) * np.sqrt(moments.target_mass)
+            covariance_bound += 2.01 * unit * mass
+            rounding += unit * math.sqrt(mass) * np.sqrt(moments.target_mass)
         certificate = certify(
             alpha=value,
             shift=shift,

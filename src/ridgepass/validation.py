@@ -52,11 +52,14 @@ def check_finite(rows: NDArray[Any], name: str, dtype: np.dtype[Any]) -> None:
     step = max(1, CHUNK // max(1, rows.shape[1]))
     for start in range(0, len(rows), step):
         chunk = rows[start : start + step]
-        # NaN fails both comparisons.
-        if float(chunk.max()) <= limit and float(chunk.min()) >= -limit:
+        with np.errstate(all="ignore"):
+            squares = float(np.vdot(chunk, chunk))  # one pass; NaN and infinity show in the sum
+        if squares <= limit**2:
             continue
-        bad = ~(np.abs(chunk.astype(np.float64)) <= limit)
-        i, j = np.argwhere(bad)[0]
+        bad = np.argwhere(~(np.abs(chunk.astype(np.float64)) <= limit))
+        if not len(bad):
+            continue
+        i, j = bad[0]
         value = chunk[i, j]
         where = f"{name} has {value:g} in row {start + i}, column {j} of the batch"
         if np.isfinite(value):

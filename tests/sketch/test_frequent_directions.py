@@ -84,6 +84,33 @@ def test_delta_is_within_the_bound_known_in_advance(method, stream):
 
 @pytest.mark.parametrize("method", FD_FAMILY)
 @given(stream=streams())
+def test_kept_and_lost_make_up_the_mass(method, stream):
+    sketch = feed(method, stream.A, stream.sketch_size)
+    mass = norm(stream.A) ** 2
+    pending = stream.A[: len(stream.A) // 2]
+    assert sketch.covariance(stream.A[:0]).mass == pytest.approx(mass, rel=1e-10)
+    both = mass + norm(pending) ** 2
+    assert sketch.covariance(pending).mass == pytest.approx(both, rel=1e-10)
+
+
+@pytest.mark.parametrize("method", FD_FAMILY)
+@given(stream=streams(), cut=st.integers(0, 80))
+def test_blocks_taken_together_are_blocks_taken_in_turn(method, stream, cut):
+    together, size = feed(method, stream.A[:0], stream.sketch_size), stream.sketch_size
+    cut = min(cut // size * size, len(stream.A))
+    for part in (stream.A[:cut], stream.A[cut:]):
+        if len(part):
+            together.absorb(part)
+    apart, scale = feed(method, stream.A, size), stream.scale
+    top = max(norm(stream.A / scale) ** 2, np.finfo(float).tiny)
+    gap = (together.rows / scale).T @ (together.rows / scale)
+    gap -= (apart.rows / scale).T @ (apart.rows / scale)
+    assert np.abs(gap).max() <= 1e-11 * top
+    assert abs(together.removed - apart.removed) / scale / scale <= 1e-11 * top
+
+
+@pytest.mark.parametrize("method", FD_FAMILY)
+@given(stream=streams())
 def test_rows_stay_orthogonal_and_squares_non_negative(method, stream):
     sketch = feed(method, stream.A, stream.sketch_size)
     rows = sketch.rows / stream.scale

@@ -29,7 +29,7 @@ def test_the_sample_is_the_removed_part_on_average():
     for seed in range(draws):
         sketch = feed(A[:20], 10, seed)  # four blocks of five: history behind the last one
         block = A[20:25]
-        step = sketch.first.shrink(block, n_vectors=10)
+        step = sketch._shrink(block)
         sampled = sketch._sample(step) @ np.vstack([sketch.first.rows, block])
         total += sampled.T @ sampled
     stacked = np.vstack([sketch.first.rows, block])
@@ -39,7 +39,7 @@ def test_the_sample_is_the_removed_part_on_average():
     assert np.trace(removed) == pytest.approx(masses.sum())
     # A row of mass m taken with probability p has variance m²(1/p − 1); four deviations.
     masses = masses[masses > 0]
-    probability = np.minimum(1, 5 * masses / (sketch.removed_mass + masses.sum()))
+    probability = np.minimum(1, 5 * masses / (sketch.first.lost + masses.sum()))
     variance = (np.square(masses) * (1 / probability - 1)).sum() / draws
     assert np.abs(total / draws - removed).max() <= 4 * np.sqrt(variance)
     assert np.abs(removed).max() > 10 * np.sqrt(variance)  # the test can tell it from zero
@@ -82,14 +82,14 @@ def test_levels_share_the_rows_between_them():
         assert sketch.second.sketch_size >= 1
 
 
-def test_merge_adds_the_removed_masses_and_waiting_rows():
+def test_merge_adds_what_was_lost_and_the_waiting_rows():
     rng = np.random.default_rng(3)
     A = rng.standard_normal((100, 12))
     left, right = feed(A[:40], 8), feed(A[40:], 6, seed=1)
-    masses = left.removed_mass + right.removed_mass
+    lost = left.first.lost + right.first.lost
     removed = left.first.removed + right.first.removed
     left.merge(right)
-    assert left.removed_mass >= masses
+    assert left.first.lost >= lost
     assert left.first.removed >= removed
     gap = np.linalg.norm(A.T @ A - expand(left.covariance(A[:0])), 2)
     assert gap <= left.covariance(A[:0]).error

@@ -33,7 +33,7 @@ def test_alpha_zero_is_least_squares_when_there_is_one(data):
 @pytest.mark.parametrize("n_alphas", [1, dense.MANY_ALPHAS + 1])
 def test_alpha_zero_on_dependent_columns_says_what_to_do(n_alphas):
     matrix = np.zeros((3, 3), order="F")
-    solver = factorise(Dense(matrix, np.empty((0, 3)), 0.0), np.ones((3, 1)))
+    solver = factorise(Dense(matrix, np.empty((0, 3)), 0.0, 0.0), np.ones((3, 1)))
     with pytest.raises(ValueError, match="linearly dependent"):
         solver.solve([0.0] * n_alphas)
 
@@ -41,7 +41,7 @@ def test_alpha_zero_on_dependent_columns_says_what_to_do(n_alphas):
 def test_the_error_of_a_wrong_solution_is_seen(data):
     A, b = data
     matrix = np.asfortranarray(np.tril(A[:600].T @ A[:600]))
-    solver = factorise(Dense(matrix, A[600:], 0.0), A.T @ b)
+    solver = factorise(Dense(matrix, A[600:], 0.0, float(np.vdot(A, A))), A.T @ b)
     (coef,) = solver.solve([3.0])
     expected = np.linalg.solve(A.T @ A + 3.0 * np.eye(30), A.T @ b)
     assert (np.linalg.norm(coef - expected, axis=0) <= solver.error_norms(3.0, coef)).all()

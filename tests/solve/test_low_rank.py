@@ -11,7 +11,7 @@ from streams import norm, streams
 def problem(rng, n=7, d=20, n_targets=3, dtype="float64"):
     rows = (rng.standard_normal((n, d)).astype(dtype), rng.standard_normal((2, d)).astype(dtype))
     squares, mix = orthogonal_mix(rows, rng.standard_normal((5, n + 2)))
-    return LowRank(rows, mix, squares, 0.25, 0.0), rng.standard_normal((d, n_targets))
+    return LowRank(rows, mix, squares, 0.25, 0.0, 1.0), rng.standard_normal((d, n_targets))
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -37,7 +37,7 @@ def test_rounding_in_the_leading_directions_is_not_blown_up():
     rows = (np.vstack([1e5 * rng.standard_normal((1, 20)), rng.standard_normal((3, 20))]),)
     squares, mix = orthogonal_mix(rows, np.eye(4))
     cross = rows[0].T @ rng.standard_normal((4, 1))
-    solver = factorise(LowRank(rows, mix, squares, 0.0, 0.0), cross)
+    solver = factorise(LowRank(rows, mix, squares, 0.0, 0.0, 1.0), cross)
     (coef,) = solver.solve([1.0])  # a condition of 1e12
     assert solver.error_norms(1.0, coef) < 0.1 * norm(coef)
 
@@ -52,7 +52,7 @@ def test_the_error_of_a_wrong_solution_is_seen():
 
 def test_the_sketch_of_a_projection_brings_its_own_right_hand_side():
     found, cross = problem(np.random.default_rng(2))
-    own = LowRank(found.rows, found.mix, found.squares, found.shift, np.inf, cross=2 * cross)
+    own = LowRank(found.rows, found.mix, found.squares, found.shift, 0.0, 1.0, 2 * cross)
     np.testing.assert_allclose(
         factorise(own, cross).solve([1.0]), 2 * factorise(found, cross).solve([1.0])
     )
@@ -62,7 +62,7 @@ def test_the_sketch_of_a_projection_brings_its_own_right_hand_side():
 def test_solutions_are_finite_at_any_scale(stream):
     squares, mix = orthogonal_mix((stream.A,), np.eye(len(stream.A)))
     cross = stream.A.T @ stream.b[:, None]
-    found = LowRank((stream.A,), mix, squares, 0.0, 0.0)
+    found = LowRank((stream.A,), mix, squares, 0.0, 0.0, 1.0)
     (coef,) = factorise(found, cross).solve([stream.alpha])
     expected = np.linalg.solve(
         (stream.A / stream.scale).T @ (stream.A / stream.scale)

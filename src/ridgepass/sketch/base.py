@@ -27,6 +27,8 @@ class LowRank:
         The scalar added in every direction; RFD's α.
     error : float
         At least ‖AᵀA - K̂‖₂, rounding included; infinite where nothing is known.
+    mass : float
+        ‖A‖_F², the sum of all squares; the trace of AᵀA.
     cross : ndarray of shape (n_features, n_targets) or None
         The sketch's own estimate of Aᵀb, for the sketches that project b as well.
     """
@@ -36,6 +38,7 @@ class LowRank:
     squares: Float64
     shift: float
     error: float
+    mass: float
     cross: Float64 | None = None
 
 
@@ -51,11 +54,14 @@ class Dense:
         Rows whose Gram matrix is still to be added.
     error : float
         At least the rounding error of AᵀA in the spectral norm.
+    mass : float
+        ‖A‖_F², the sum of all squares; the trace of AᵀA.
     """
 
     matrix: Float64
     pending: Rows
     error: float
+    mass: float
 
     shift: ClassVar[float] = 0.0
     cross: ClassVar[None] = None

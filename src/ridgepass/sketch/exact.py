@@ -39,7 +39,7 @@ class ExactCovariance(Sketch):
         # A chain of additions errs by (length)·u·|A|ᵀ|A|, whose norm is at most ‖A‖_F² = tr(AᵀA).
         trace = float(np.trace(self.matrix)) + float(np.vdot(rows, rows))
         chain = self.block_rows + self.n_blocks + 2
-        return Dense(self.matrix, rows, chain * unit_roundoff(self.dtype) * trace)
+        return Dense(self.matrix, rows, chain * unit_roundoff(self.dtype) * trace, trace)
 
     @property
     def nbytes(self) -> int:

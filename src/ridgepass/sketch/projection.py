@@ -7,11 +7,11 @@ import numpy as np
 from scipy import sparse
 
 from ridgepass.kernels import (
-    MIX_PANEL,
+    CONVERSION_PANEL,
     Float64,
     Rows,
+    add_mix,
     apply_transposed,
-    mix_into,
     orthogonal_mix,
     panels,
 )
@@ -64,7 +64,7 @@ class Projection(Sketch):
                 self.absorb(rows, other.targets[taken])
             return
         signs = self._generator().choice([-1.0, 1.0], self.sketch_size)
-        mix_into(self.rows, np.diag(signs), (other.rows,), add=True)
+        self.rows += signs[:, None] * other.rows
         self.targets = self._projected(np.diag(signs), other.targets)
         self.draws += 1
 
@@ -75,7 +75,7 @@ class Projection(Sketch):
         mix = np.hstack([np.eye(self.sketch_size), columns])
         squares, mix_orthogonal = orthogonal_mix(stored, mix)
         cross = apply_transposed(stored, mix.T @ self._projected(columns, targets))
-        return LowRank(stored, mix_orthogonal, squares, 0.0, np.inf, cross)
+        return LowRank(stored, mix_orthogonal, squares, 0.0, np.inf, np.inf, cross)
 
     @property
     def nbytes(self) -> int:
@@ -104,7 +104,7 @@ class SignProjection(Projection):
         return columns
 
     def _project_into(self, columns: Float64, rows: Rows) -> None:
-        mix_into(self.rows, columns, (rows,), add=True)
+        add_mix(self.rows, columns, rows)
 
 
 class CountSketch(Projection):
@@ -119,5 +119,5 @@ class CountSketch(Projection):
 
     def _project_into(self, columns: Float64, rows: Rows) -> None:
         scatter = sparse.csr_array(columns.astype(self.dtype))
-        for part in panels(self.n_features, MIX_PANEL):
+        for part in panels(self.n_features, CONVERSION_PANEL):
             self.rows[:, part] += scatter @ rows[:, part]

@@ -26,38 +26,40 @@ class TwoLevelFrequentDirections(Sketch):
         second_size = sketch_size // 2
         self.first = FrequentDirections(n_features, sketch_size - second_size, dtype)
         self.second = FrequentDirections(n_features, second_size, dtype)
-        self.waiting = BlockBuffer(second_size, n_features, 0, dtype)
-        self.block_rows = self.first.block_rows
-        self.removed_mass = 0.0
+        self.waiting = BlockBuffer(self.second.block_rows, n_features, 0, dtype)
+        self.block_rows = self.first.sketch_size
 
     def absorb(self, rows: Rows, targets: Float64 | None = None) -> None:
         """Take in one block."""
-        step = self.first.shrink(rows, n_vectors=self.first.sketch_size + len(rows))
+        step = self._shrink(rows)
         sample = self._sample(step)
         sampled = np.empty((len(sample), self.n_features), self.dtype)
-        mix_into(sampled, sample, (self.first.rows, rows))
-        self.first.apply_shrink(step, rows)
-        self.removed_mass += float(removed_masses(step).sum())
+        mix_into(sampled, sample, self.first.rows, rows)
+        self.first.carry_out(self.first.plan_of(step), rows)
         self._keep(sampled)
 
     def merge(self, other: Self) -> None:
-        """Merge level by level; the removed masses add."""
-        self.removed_mass += other.removed_mass
-        self.absorb(other.first.rows.astype(self.dtype, copy=False))
+        """Merge level by level; what the first levels lost adds, before the sample is drawn."""
+        self.first.lost += other.first.lost
         self.first.removed += other.first.removed
         self.first.rounding += other.first.rounding
+        for start in range(0, other.first.sketch_size, self.block_rows):
+            rows = other.first.rows[start : start + self.block_rows]
+            self.absorb(rows.astype(self.dtype, copy=False))
         self.second.merge(other.second)
         self._keep(other.waiting.pending[0])
 
     def covariance(self, rows: Rows, targets: Float64 | None = None) -> LowRank:
         """Return K̂ as if ``rows`` were the last block, leaving the sketch as it is."""
         kept = np.eye(self.first.sketch_size, self.first.sketch_size + len(rows))
-        sample = kept[:0]
-        removed, rounding = self.first.removed, self.first.rounding
+        sample, kept_squares = kept[:0], self.first.squares
+        removed, lost, rounding = self.first.removed, self.first.lost, self.first.rounding
         if len(rows):
-            step = self.first.shrink(rows, n_vectors=self.first.sketch_size + len(rows))
-            kept, sample = step.mix, self._sample(step)
-            removed, rounding = removed + step.cut, rounding + self.first.step_rounding(step)
+            step = self._shrink(rows)
+            kept, sample, kept_squares = step.mix, self._sample(step), step.squares
+            plan = self.first.plan_of(step)
+            removed, lost = removed + plan.removed, lost + plan.lost
+            rounding += plan.rounding
         waiting = self.waiting.pending[0]
         stored = (self.first.rows, rows, self.second.rows, waiting)
         n_second = self.second.sketch_size + len(waiting)
@@ -67,21 +69,28 @@ class TwoLevelFrequentDirections(Sketch):
         q_top = max(float(top_eigenpairs(q_gram, 1)[0][0]), 0.0)
         b_mix = np.pad(kept, ((0, 0), (0, n_second)))
         squares, mix = orthogonal_mix(stored, np.vstack([b_mix, q_mix]))
-        return LowRank(stored, mix, squares, 0.0, max(q_top, removed) + rounding.bound)
+        mass = lost + float(kept_squares.sum())
+        error = max(q_top, removed) + rounding.bound
+        return LowRank(stored, mix, squares, 0.0, error, mass)
 
     @property
     def nbytes(self) -> int:
         """Bytes of the arrays kept."""
         return self.first.nbytes + self.second.nbytes + self.waiting.nbytes
 
+    def _shrink(self, rows: Rows) -> Shrink:
+        """Shrink the first level with one block, keeping the vectors of what is removed too."""
+        gram = self.first.gram(rows)
+        return self.first.shrink(gram, n_vectors=len(gram))
+
     def _sample(self, step: Shrink) -> Float64:
         """Draw removed rows of ``step``; return how they are mixed of its stacked rows."""
         masses = removed_masses(step)
-        total = self.removed_mass + float(masses.sum())
+        total = self.first.lost + float(masses.sum())
         if total == 0.0:
             return step.vectors.T[:0]
         probability = np.minimum(1.0, self.second.sketch_size * (masses / total))
-        key = np.random.Philox(key=self.seed, counter=self.first.shrinks << 64)
+        key = np.random.Philox(key=self.seed, counter=self.first.updates << 64)
         chosen = np.random.Generator(key).random(len(masses)) < probability
         weight = masses[chosen] / step.values[chosen] / probability[chosen]
         sample: Float64 = np.sqrt(weight)[:, None] * step.vectors.T[chosen]

@@ -32,9 +32,8 @@ class DenseSolver:
         image = blas.dsymm(1.0, self.covariance.matrix, coef, lower=1)
         image += pending.T @ (pending @ coef)
         residual = self.cross - image - alpha * coef
-        trace = float(np.trace(self.covariance.matrix)) + float(np.vdot(pending, pending))
         chain = (len(coef) + len(pending) + 4) * unit_roundoff(np.dtype(np.float64))
-        size = (alpha + trace) * column_norms(coef)
+        size = (alpha + self.covariance.mass) * column_norms(coef)
         rounding = chain * (size + column_norms(self.cross))
         with np.errstate(divide="ignore"):
             norms: Float64 = (column_norms(residual) + rounding) / np.float64(alpha)
