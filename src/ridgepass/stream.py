@@ -55,7 +55,7 @@ class RidgeStream:
     >>> stream.solve(alpha=[1.0, 10.0]).shape
     (2, 30)
     >>> print(f"{stream.certificate(alpha=1.0).relative:.2f}")
-    0.13
+    0.05
     """
 
     def __init__(

@@ -21,9 +21,9 @@ from ridgepass.sketch.base import LowRank, Sketch
 # The old rows are orthogonal up to rounding, so their part of the Gram matrix is known without
 # looking. Now and then it is measured all the same: errors in it would otherwise add up.
 REMEASURE_EVERY = 32
-# Products of 64 rows are too thin for BLAS: two blocks at once, for the same flops, save a sixth
-# of the time at ℓ = 64 and 3 % at 256, where it is not worth the longer buffer.
-PAIRED_UP_TO = 128
+# Thin products are slow: two blocks at once, for the same flops, save 14 % of the time at ℓ = 16
+# and 5 % at 64, but nothing from 128 on, where the longer buffer would also weigh more.
+PAIRED_UP_TO = 64
 # Standard deviations allowed for rounding errors that are taken to be independent.
 CONFIDENCE = 4.0
 
