@@ -1,0 +1,86 @@
+"""Training and query time against one product of the same data, the stacked SVD and exact ridge."""
+
+from collections.abc import Iterator
+from functools import partial
+
+import numpy as np
+from sklearn.linear_model import Ridge
+
+from benchmarks.report import Figure, fastest
+from ridgepass import RidgeStream
+
+
+def figures() -> Iterator[Figure]:
+    yield from against_one_product()
+    yield from against_stacked_svd()
+    yield from against_exact_ridge()
+    yield from another_alpha()
+
+
+def rows(n: int, d: int, dtype: str = "float64") -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(0)
+    return rng.standard_normal((n, d), dtype=dtype), rng.standard_normal(n)
+
+
+def train(method: str, A: np.ndarray, b: np.ndarray, sketch_size: int) -> RidgeStream:
+    return RidgeStream(method, sketch_size=sketch_size).update(A, b)
+
+
+def against_one_product() -> Iterator[Figure]:
+    n, d = 4096, 16384
+    for dtype, target in (("float64", 4.5), ("float32", 6.0)):
+        A, b = rows(n, d, dtype)
+        for size in (64, 256):
+            V = A[:size].copy()
+            product, ours = fastest(
+                partial(np.matmul, A, V.T), partial(train, "fd", A, b, size), seconds=25
+            )
+            yield Figure(
+                f"FD training / one product A·Vᵀ, {dtype}, d = {d}, ℓ = {size}",
+                ours / product,
+                target,
+            )
+
+
+def stacked_svd(A: np.ndarray, b: np.ndarray, size: int) -> None:
+    """Algorithm 2 as the paper runs it: a thin SVD of the sketch stacked on each block."""
+    sigma, Vt, c = np.zeros(size), np.zeros((size, A.shape[1])), np.zeros(A.shape[1])
+    for start in range(0, len(A), size):
+        block = A[start : start + size]
+        stacked = np.vstack([sigma[:, None] * Vt, block])
+        _, values, vectors = np.linalg.svd(stacked, full_matrices=False)
+        sigma, Vt = np.sqrt(values[:size] ** 2 - values[size] ** 2), vectors[:size]
+        c += block.T @ b[start : start + size]
+
+
+def against_stacked_svd() -> Iterator[Figure]:
+    for n, d, size, target in ((4096, 16384, 64, 10.0), (8192, 2048, 256, 4.5)):
+        A, b = rows(n, d)
+        svd, ours = fastest(partial(stacked_svd, A, b, size), partial(train, "fd", A, b, size))
+        yield Figure(f"stacked SVD / FD, n = {n}, d = {d}, ℓ = {size}", svd / ours, target, False)
+
+
+def against_exact_ridge() -> Iterator[Figure]:
+    n, d, size, alpha = 8192, 8192, 64, 100.0
+    A, b = rows(n, d)
+    exact, ours, sklearn = fastest(
+        lambda: train("exact", A, b, size).solve(alpha),
+        lambda: train("fd", A, b, size).solve(alpha),
+        lambda: Ridge(alpha, fit_intercept=False, solver="cholesky").fit(A, b),
+    )
+    where = f"n = d = {d}, ℓ = {size}, fit and one query"
+    yield Figure(f"exact streaming ridge / FD, {where}", exact / ours, 15.0, False)
+    yield Figure(f"scikit-learn Ridge, Cholesky / FD, {where}", sklearn / ours, 15.0, False)
+
+
+def another_alpha() -> Iterator[Figure]:
+    d, size = 16384, 256
+    A, b = rows(4 * size, d)
+    for method in ("fd", "rfd", "isvd"):
+        model = train(method, A, b, size)
+        model.solve(1.0)
+        V, c = A[:size], A[size]
+        product, query = fastest(partial(np.matmul, V, c), partial(model.solve, 2.0), seconds=1)
+        yield Figure(
+            f"another alpha / one product V·c, {method}, d = {d}, ℓ = {size}", query / product, 5.0
+        )

@@ -1,0 +1,48 @@
+"""One line per figure: what was measured, what was asked for, whether it is met."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A measured number with its target; ``at_most`` tells which side is good."""
+
+    what: str
+    measured: float
+    target: float
+    at_most: bool = True
+    unit: str = ""
+
+    @property
+    def met(self) -> bool:
+        """Whether the target is reached."""
+        return self.measured <= self.target if self.at_most else self.measured >= self.target
+
+    def row(self) -> str:
+        """Return the figure as a row of a Markdown table."""
+        sign = "≤" if self.at_most else "≥"
+        met = "yes" if self.met else "**no**"
+        measured, target = f"{self.measured:.3g}{self.unit}", f"{self.target:.3g}{self.unit}"
+        return f"| {self.what} | {measured} | {sign} {target} | {met} |"
+
+
+HEADER = "| figure | measured | target | met |\n|---|---|---|---|"
+
+
+def fastest(*works: Callable[[], object], seconds: float = 0.0) -> list[float]:
+    """Return the least seconds of each work.
+
+    They take turns, at least once and for at least ``seconds`` in all, so that a busy spell of the
+    machine does not fall on one of them alone.
+    """
+    best = [float("inf")] * len(works)
+    begin = time.perf_counter()
+    while True:
+        for i, work in enumerate(works):
+            start = time.perf_counter()
+            work()
+            best[i] = min(best[i], time.perf_counter() - start)
+        if time.perf_counter() - begin >= seconds:
+            return best

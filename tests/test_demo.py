@@ -1,0 +1,20 @@
+import subprocess
+import sys
+
+import pytest
+
+
+@pytest.mark.slow
+def test_the_demo_prints_error_certificate_time_and_memory():
+    options = {"rows": 600, "features": 64, "sketch-size": 16, "alpha": 100}
+    command = ["-m", "ridgepass.demo", *(f"--{name}={value}" for name, value in options.items())]
+    done = subprocess.run([sys.executable, *command], capture_output=True, text=True, check=True)
+    assert done.stderr == ""
+    table = [line for line in done.stdout.splitlines() if line.startswith(("rr", "FDrr", "RFDrr"))]
+    assert len(table) == 3
+    rows = {line[:10].strip(): [float(x) for x in line[10:].split()] for line in table}
+    assert rows["rr, exact"][0] == 0
+    for name in ("FDrr", "RFDrr"):
+        error, certified = rows[name][:2]
+        assert 0 < error <= certified
+        assert rows[name][5] < rows["rr, exact"][5]
