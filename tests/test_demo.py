@@ -18,3 +18,12 @@ def test_the_demo_prints_error_certificate_time_and_memory():
         error, certified = rows[name][:2]
         assert 0 < error <= certified
         assert rows[name][5] < rows["rr, exact"][5]
+
+
+@pytest.mark.slow
+def test_bad_options_are_one_line_and_exit_code_2():
+    command = [sys.executable, "-m", "ridgepass.demo", "--sketch-size=1"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "--sketch-size must be at least 2" in done.stderr
+    assert "Traceback" not in done.stderr

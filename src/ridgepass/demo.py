@@ -26,10 +26,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m ridgepass.demo", description=__doc__)
     parser.add_argument("--rows", type=int, default=8192, help="rows to stream (%(default)s)")
     parser.add_argument("--features", type=int, default=2048, help="columns (%(default)s)")
-    parser.add_argument("--sketch-size", type=int, default=256, help="sketch rows (%(default)s)")
+    parser.add_argument("--sketch-size", type=int, default=128, help="sketch rows (%(default)s)")
     parser.add_argument("--alpha", type=float, default=32768.0, help="ridge term (%(default)g)")
     parser.add_argument("--only", choices=METHODS, help="one method, as JSON")
     options = parser.parse_args()
+    for name, least in {"rows": 1, "features": 2, "sketch_size": 2, "alpha": 1e-9}.items():
+        if not getattr(options, name) >= least:
+            parser.error(f"--{name.replace('_', '-')} must be at least {least:g}")
     if options.only:
         json.dump(run(options.only, options), sys.stdout)
         return
@@ -40,7 +43,7 @@ def main() -> None:
     )
     print(
         f"{'method':<11}{'error':>10}{'certified':>11}{'test MSE':>10}"
-        f"{'fit s':>8}{'query s':>9}{'model MB':>10}{'peak MB':>9}"
+        f"{'fit s':>8}{'query ms':>10}{'model MB':>10}{'peak MB':>9}"
     )
     exact: Float64 | None = None
     for method, title in METHODS.items():
@@ -50,14 +53,15 @@ def main() -> None:
         error = float(np.linalg.norm(coef - exact) / np.linalg.norm(exact))
         print(
             f"{title:<11}{error:>10.2g}{result['certified']:>11.2g}{result['test_mse']:>10.4f}"
-            f"{result['fit_seconds']:>8.2f}{result['query_seconds']:>9.3f}"
+            f"{result['fit_seconds']:>8.2f}{1000 * result['query_seconds']:>10.1f}"
             f"{result['model_bytes'] / 1e6:>10.1f}{result['peak_bytes'] / 1e6:>9.0f}",
             flush=True,
         )
     print(
         "\nerror:     |x - exact| / |exact|, against the first line"
         "\ncertified: what the method itself proves of that error, from one pass"
-        "\npeak MB:   memory beyond what the program and one batch of rows take"
+        "\nmodel MB:  what the model holds on to; it does not grow with the rows"
+        "\npeak MB:   the most memory ever used, beyond the program and its batches of rows"
     )
 
 
@@ -76,7 +80,7 @@ def run(method: str, options: argparse.Namespace) -> dict[str, Any]:
     def batches(n_rows: int, part: int) -> Iterator[tuple[Float64, Float64]]:
         return data.batches(n_rows, 1000, part)
 
-    for A, b in batches(1000, 1):  # what making one batch takes is not the model's
+    for A, b in batches(2000, 1):  # two batches live at a time; they are not the model's
         RidgeStream(method, sketch_size=2).update(A[:4, :4], b[:4]).solve(1.0)
     before = _peak_bytes()
 

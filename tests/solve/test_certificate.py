@@ -13,6 +13,11 @@ from streams import CERTIFIED, exact_ridge, make_rows, norm, streams
 UNIT = np.finfo(float).eps
 
 
+def test_all_but_the_projections_have_a_certificate():
+    assert {"2lfd", "exact", "fd", "isvd", "rfd"} <= set(CERTIFIED)
+    assert not {"rp", "cs"} & set(CERTIFIED)
+
+
 def errors(coef, exact):
     columns = (coef - exact).reshape(len(exact), -1).T
     return np.array([norm(column) for column in columns])

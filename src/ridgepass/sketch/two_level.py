@@ -26,7 +26,7 @@ class TwoLevelFrequentDirections(Sketch):
         second_size = sketch_size // 2
         self.first = FrequentDirections(n_features, sketch_size - second_size, dtype)
         self.second = FrequentDirections(n_features, second_size, dtype)
-        self.waiting = BlockBuffer(self.second.block_rows, n_features, 0, dtype)
+        self.waiting = BlockBuffer(second_size, n_features, 0, dtype)
         self.block_rows = self.first.sketch_size
 
     def absorb(self, rows: Rows, targets: Float64 | None = None) -> None:
