@@ -3,6 +3,7 @@
 import argparse
 import platform
 import sys
+from pathlib import Path
 
 import numpy as np
 import scipy
@@ -11,6 +12,7 @@ from threadpoolctl import threadpool_info
 from benchmarks import kernel, memory, scaling
 from benchmarks.report import HEADER
 
+RESULTS = Path(__file__).parent / "results" / "bench.md"
 PARTS = {"kernel": kernel, "memory": memory, "scaling": scaling}
 
 
@@ -22,17 +24,21 @@ def main() -> None:
     threads = {pool["num_threads"] for pool in threadpool_info()}
     if threads != {1}:
         sys.exit("BLAS has more than one thread here: run `make bench`, which pins it to one")
-    print(
+    versions = (
         f"Python {platform.python_version()}, NumPy {np.__version__}, SciPy {scipy.__version__}, "
-        f"{platform.machine()}, one BLAS thread\n\n{HEADER}",
-        flush=True,
+        f"{platform.machine()}, one BLAS thread"
     )
-    missed = 0
+    print(f"{versions}\n\n{HEADER}", flush=True)
+    figures = []
     for name in chosen:
         for figure in PARTS[name].figures():
             print(figure.row(), flush=True)
-            missed += not figure.met
+            figures.append(figure)
+    missed = sum(not figure.met for figure in figures)
     print(f"\n{missed} of the targets missed" if missed else "\nevery target met")
+    if chosen == list(PARTS):
+        rows = "\n".join(figure.row() for figure in figures)
+        RESULTS.write_text(f"{HEADER}\n{rows}\n\n{versions}\n")
 
 
 if __name__ == "__main__":

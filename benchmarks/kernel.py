@@ -14,6 +14,7 @@ def figures() -> Iterator[Figure]:
     yield from against_one_product()
     yield from against_stacked_svd()
     yield from against_exact_ridge()
+    yield from where_exact_is_faster()
     yield from another_alpha()
 
 
@@ -71,6 +72,17 @@ def against_exact_ridge() -> Iterator[Figure]:
     where = f"n = d = {d}, ℓ = {size}, fit and one query"
     yield Figure(f"exact streaming ridge / FD, {where}", exact / ours, 15.0, False)
     yield Figure(f"scikit-learn Ridge, Cholesky / FD, {where}", sklearn / ours, 15.0, False)
+
+
+def where_exact_is_faster() -> Iterator[Figure]:
+    n = 8192
+    for size in (64, 256):
+        d = 8 * size
+        A, b = rows(n, d)
+        exact, ours = fastest(
+            partial(train, "exact", A, b, size), partial(train, "fd", A, b, size), seconds=5
+        )
+        yield Figure(f"exact training / FD training, d = 8ℓ, ℓ = {size}", exact / ours, 1.0)
 
 
 def another_alpha() -> Iterator[Figure]:

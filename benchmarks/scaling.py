@@ -24,7 +24,7 @@ def figures() -> Iterator[Figure]:
     for name, (values, fixed, exponent, slack) in SWEEPS.items():
         costs = [best_seconds_per_row(**{**fixed, name: value}) for value in values]
         curves[name] = (values, costs)
-        slope = float(np.polyfit(np.log(values), np.log(costs), 1)[0])
+        slope = fitted_exponent(values, costs)
         where = ", ".join(f"{NAMES[key].split()[-1]} = {value}" for key, value in fixed.items())
         span = f"{values[0]:,} … {values[-1]:,}"
         yield Figure(
@@ -33,6 +33,10 @@ def figures() -> Iterator[Figure]:
             exponent + slack,
         )
     draw(curves)
+
+
+def fitted_exponent(values: list[int], costs: list[float]) -> float:
+    return float(np.polyfit(np.log(values), np.log(costs), 1)[0])
 
 
 def best_seconds_per_row(n: int, d: int, ell: int) -> float:
@@ -67,10 +71,30 @@ def draw(curves: dict[str, tuple[list[int], list[float]]]) -> None:
         ideal = micros[-1] * (np.array(values) / values[-1]) ** exponent
         label = "flat" if exponent == 0 else "linear"
         axis.loglog(values, ideal, color="0.7", linestyle="--", label=label)
-        axis.loglog(values, micros, marker="o", color="#1f5fa8", label="FD, one thread")
+        fitted = f"FD, exponent {fitted_exponent(values, costs):.2f}"
+        axis.loglog(values, micros, marker="o", color="#1f5fa8", label=fitted)
         axis.set_ylim(micros.min() / 3, micros.max() * 3)
+        axis.minorticks_off()
+        axis.set_xticks(values, [short(value) for value in values])
+        axis.yaxis.set_major_formatter("{x:g}")
+        axis.set_yticks(
+            [
+                tick
+                for tick in (5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000)
+                if micros.min() / 3 < tick < micros.max() * 3
+            ]
+        )
         axis.set_xlabel(NAMES[name])
-        axis.legend(frameon=False)
+        axis.legend(frameon=False, loc="upper left")
     axes[0].set_ylabel("microseconds per row")
+    figure.suptitle("Cost of one row, float64, one BLAS thread", fontsize="medium")
     PLOT.parent.mkdir(exist_ok=True)
     figure.savefig(PLOT, metadata={"Date": None})
+
+
+def short(value: int) -> str:
+    """Write 16384 as 16k and a million as 1M."""
+    for size, letter in ((10**6, "M"), (1024, "k")):
+        if value >= size and value % size == 0:
+            return f"{value // size}{letter}"
+    return str(value)
