@@ -195,7 +195,7 @@ def test_float32_rows_stay_float32_and_integers_become_float64():
     A = np.arange(12).reshape(4, 3)
     kept = RidgeStream("fd", sketch_size=2).update(A.astype("float32"), [1, 2, 3, 4])
     assert kept._state.sketch.rows.dtype == np.float32
-    for other in (A, A > 5, A.astype("longdouble")):
+    for other in (A, A > 5, A.astype("longdouble"), A.astype(">f8"), A.tolist()):
         model = RidgeStream("fd", sketch_size=2).update(other, [1, 2, 3, 4])
         assert model._state.sketch.rows.dtype == np.float64
     half = RidgeStream("fd", sketch_size=2).update(A.astype("float16"), [1, 2, 3, 4])

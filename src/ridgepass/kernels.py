@@ -1,8 +1,8 @@
 """Dense kernels over rows that are wide and few: Gram, mix, apply, eigenpairs.
 
-All of them walk the columns in fixed panels. That keeps temporaries small, lets a result
-overwrite its input, gives the same bits however the rows arrived, and lets float32 rows be
-summed in float64 at a panel's cost.
+Where they need temporaries or sum float32 in float64 they walk the columns in fixed panels, which
+keeps the temporaries small and lets a result overwrite its input. Nothing depends on where in
+memory the rows lie, so the same rows give the same bits however they arrived.
 """
 
 import threading

@@ -15,7 +15,7 @@ CHUNK = 1 << 16
 
 
 def as_rows(A: ArrayLike, name: str = "A") -> Rows:
-    """Return A as a two-dimensional array of floats that are finite and safe to square."""
+    """Return A as a two-dimensional array of floats; `check_finite` looks at its numbers."""
     rows = _as_floats(A, name)
     if rows.ndim == 1:
         raise ValueError(
@@ -104,13 +104,10 @@ def as_dtype(dtype: Any) -> np.dtype[Any] | None:
 
 def _as_floats(values: ArrayLike, name: str) -> NDArray[Any]:
     array = np.asarray(values)
-    if array.dtype.kind in "biu" or array.dtype == np.longdouble:
-        return array.astype(np.float64)
-    if array.dtype == np.float16:
-        return array.astype(np.float32)
-    if array.dtype.kind != "f":
+    if array.dtype.kind not in "biuf":
         raise ValueError(
             f"{name} has dtype {array.dtype}: convert it to numbers first, "
             f"for example with {name}.astype(float)"
         )
-    return array
+    short = array.dtype.kind == "f" and array.dtype.itemsize <= 4
+    return array.astype(np.float32 if short else np.float64, copy=False)
