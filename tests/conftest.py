@@ -1,11 +1,6 @@
-"""Make `tests/` importable from every test folder, and fix how hypothesis draws."""
-
-import sys
-from pathlib import Path
+"""Fix how hypothesis draws."""
 
 from hypothesis import settings
-
-sys.path.insert(0, str(Path(__file__).parent))
 
 settings.register_profile(
     "ridgepass", deadline=None, derandomize=True, print_blob=False, max_examples=60

@@ -1,4 +1,4 @@
-"""Checks on arguments, and norms that neither overflow nor underflow."""
+"""Checks on arguments, and a spectral norm that neither overflows nor underflows."""
 
 from __future__ import annotations
 
@@ -63,14 +63,6 @@ def finite_array(name: str, value: ArrayLike, ndim: int, columns: int | None = N
     if not np.isfinite(array).all():
         raise ValueError(f"{name} must be finite: remove its NaN or infinite entries.")
     return array
-
-
-def row_norms(rows: Floats) -> Floats:
-    """Euclidean norms along the last axis, each row scaled by its largest entry first."""
-    largest = np.max(np.abs(rows), axis=-1, initial=0.0)
-    scale = np.where(largest > 0.0, largest, 1.0)
-    norms: Floats = scale * np.sqrt(np.sum(np.square(rows / scale[..., None]), axis=-1))
-    return norms
 
 
 def spectral_norm(matrix: Floats) -> float:

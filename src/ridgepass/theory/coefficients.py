@@ -13,13 +13,13 @@ from typing import NamedTuple, SupportsIndex
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ridgepass.kernels import column_norms
 from ridgepass.theory._arguments import (
     Floats,
     finite_array,
     nonnegative,
     positive,
     rank_below,
-    row_norms,
     spectral_norm,
     whole,
 )
@@ -203,7 +203,8 @@ def prediction_bound(
     array([5., 1.])
     """
     array = finite_array("rows", rows, ndim=1 if np.ndim(rows) == 1 else 2)
-    bounds: np.float64 | Floats = _coefficient_error(relative_error, coef_norm) * row_norms(array)
+    norms = column_norms(array.T)  # of a single row: its only norm
+    bounds: np.float64 | Floats = _coefficient_error(relative_error, coef_norm) * norms
     return bounds
 
 
