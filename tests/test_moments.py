@@ -15,7 +15,7 @@ def test_moments_are_float64_sums(dtype):
     assert moments.n_rows == 90
     assert moments.n_blocks == 3
     error = np.linalg.norm((moments.cross - wide.T @ b).astype(float), axis=0)
-    assert (error <= moments.cross_rounding(30, float(np.square(wide).sum()))).all()
+    assert (error <= moments.cross_rounding(float(np.square(wide).sum()))).all()
     np.testing.assert_allclose(moments.target_mass, np.square(b).sum(axis=0), rtol=1e-13)
 
 

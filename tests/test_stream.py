@@ -42,7 +42,7 @@ def assert_same_bits(left, right):
 @given(data=st.data(), stream=streams(scales=[1.0]))
 @settings(max_examples=25)
 def test_any_split_into_batches_gives_the_same_bits(method, dtype, data, stream):
-    A, b = stream.A.astype(dtype), np.c_[stream.b, -stream.b]
+    A, b = stream.A.astype(dtype), np.asfortranarray(np.c_[stream.b, -3 * stream.b])
     whole = RidgeStream(method, sketch_size=stream.sketch_size).update(A, b)
     pieces = RidgeStream(method, sketch_size=stream.sketch_size)
     cuts = split_points(data.draw, len(A))
@@ -155,6 +155,55 @@ def test_merging_leaves_the_other_alone_and_repeats_to_the_bit(method):
 
 
 @pytest.mark.parametrize("method", METHODS)
+def test_an_answer_given_before_a_merge_is_not_given_after_it(method):
+    rng = np.random.default_rng(10)
+    A, b = rng.standard_normal((60, 9)), rng.standard_normal(60)
+
+    def left(ask):
+        model = RidgeStream(method, sketch_size=6).update(A[:30], b[:30])
+        if ask:
+            model.solve(1.0)
+        return model.merge(RidgeStream(method, sketch_size=6).update(A[30:], b[30:])).solve(1.0)
+
+    np.testing.assert_array_equal(left(ask=True), left(ask=False))
+
+
+@pytest.mark.parametrize("method", ["2lfd", "exact", "fd", "isvd", "rfd"])
+def test_the_mass_survives_merging(method):
+    rng = np.random.default_rng(11)
+    A, b = rng.standard_normal((200, 9)), rng.standard_normal(200)
+    model = RidgeStream(method, sketch_size=4)
+    for part in np.array_split(np.arange(200), 5):
+        model.merge(RidgeStream(method, sketch_size=4).update(A[part], b[part]))
+    mass = model._factorised(1.0).covariance.mass
+    assert mass == pytest.approx(np.square(A).sum(), rel=1e-12)
+
+
+def test_merging_a_longer_block_keeps_its_longer_sums_certified():
+    rng = np.random.default_rng(12)
+    A, b = 1 + 1e-3 * rng.random((600, 3)), np.full(600, 1 / 3)
+    long = RidgeStream("fd", sketch_size=600).update(A, b)
+    rounding = long.merge(RidgeStream("fd", sketch_size=600)).certificate(1e6).coef_bound
+    merged = RidgeStream("fd", sketch_size=2).merge(long)
+    merged.update(A[:1], b[:1])
+    short = RidgeStream("fd", sketch_size=2).merge(
+        RidgeStream("fd", sketch_size=600).update(np.vstack([A, A]), np.r_[b, b])
+    )
+    assert short._state.moments.longest_block == 600
+    assert merged.certificate(1e6).coef_bound > 0.5 * rounding
+
+
+def test_numbers_that_vanish_in_float32_are_not_certified_away():
+    rng = np.random.default_rng(13)
+    A, b = 1e-46 * rng.standard_normal((50, 8)), rng.standard_normal(50)
+    for method in CERTIFIED:
+        model = RidgeStream(method, sketch_size=10, dtype="float32").update(A, b)
+        exact = exact_ridge(A, b, 200e-92)[:, 0]
+        error = norm(model.solve(200e-92) - exact)
+        assert error <= model.certificate(200e-92).coef_bound
+
+
+@pytest.mark.parametrize("method", METHODS)
 def test_merging_with_nothing_changes_nothing(method):
     rng = np.random.default_rng(5)
     A, b = rng.standard_normal((50, 9)), rng.standard_normal(50)
@@ -210,7 +259,8 @@ def test_size_is_told_and_does_not_grow():
     for _ in range(10):
         model.update(rng.standard_normal((16, 40)), rng.standard_normal(16))
         sizes.add(model.nbytes)
-    assert sizes == {4 * 40 * 8 + 4 * 8 + 40 * 8 + 8}
+    sketch, moments, buffer = 4 * 40 * 8 + 4 * 8, 40 * 8 + 8, 8 * (40 + 1) * 8
+    assert sizes == {sketch + moments + buffer}
     assert repr(model) == "RidgeStream(method='rfd', sketch_size=4, n_rows=160)"
 
 
@@ -352,6 +402,10 @@ def test_misuse_says_what_to_do():
         full.merge(wide)
     with pytest.raises(ValueError, match="rows has one dimension"):
         full.certificate(1.0).prediction_bound(np.ones(3))
+    with pytest.raises(ValueError, match="rows has 4 columns, the model has 3 features"):
+        full.certificate(1.0).prediction_bound(np.ones((2, 4)))
+    with pytest.raises(ValueError, match="rows has nan"):
+        full.certificate(1.0).prediction_bound(np.full((2, 3), np.nan))
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -41,8 +41,8 @@ class BlockBuffer:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the waiting rows and targets."""
-        return sum(part.nbytes for part in self.pending)
+        """Bytes of the buffer, whether filled or not."""
+        return self._rows.nbytes + self._targets.nbytes
 
     def feed(self, rows: Rows, targets: Float64) -> Iterator[tuple[Rows, Float64]]:
         """Yield each block that is full now; keep the rest.

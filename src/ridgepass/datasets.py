@@ -41,12 +41,12 @@ class Synthetic:
     @classmethod
     def low_rank(cls, n_features: int = 2048, seed: int = 0) -> Self:
         """Return the paper's LR: R is a tenth of the features."""
-        return cls(int(0.1 * n_features), n_features, seed)
+        return cls(max(1, int(0.1 * n_features)), n_features, seed)
 
     @classmethod
     def high_rank(cls, n_features: int = 2048, seed: int = 0) -> Self:
         """Return the paper's HR: R is half of the features."""
-        return cls(int(0.5 * n_features), n_features, seed)
+        return cls(max(1, int(0.5 * n_features)), n_features, seed)
 
     @property
     def coef(self) -> Float64:

@@ -1,7 +1,7 @@
 """What is kept exactly of a stream, in float64: counts, A'b and b'b."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
@@ -17,8 +17,8 @@ class Moments:
     ----------
     n_rows : int
         Rows seen.
-    n_blocks : int
-        Blocks they came in, which bounds the rounding of the sums.
+    n_blocks, longest_block : int
+        Blocks they came in and the rows of the longest, which bound the rounding of the sums.
     cross : ndarray of shape (n_features, n_targets)
         c = Aᵀb, the paper's Algorithm 1, line 5.
     target_mass : ndarray of shape (n_targets,)
@@ -27,18 +27,20 @@ class Moments:
 
     n_rows: int
     n_blocks: int
+    longest_block: int
     cross: Float64
     target_mass: Float64
 
     @classmethod
     def empty(cls, n_features: int, n_targets: int) -> Self:
         """Return the moments of no rows."""
-        return cls(0, 0, np.zeros((n_features, n_targets)), np.zeros(n_targets))
+        return cls(0, 0, 0, np.zeros((n_features, n_targets)), np.zeros(n_targets))
 
     def update(self, rows: Rows, targets: Float64) -> None:
         """Add one block."""
         self.n_rows += len(rows)
         self.n_blocks += 1
+        self.longest_block = max(self.longest_block, len(rows))
         self.cross += apply_transposed((rows,), targets)
         self.target_mass += np.square(targets).sum(axis=0)
 
@@ -46,23 +48,24 @@ class Moments:
         """Add another stream's sums."""
         self.n_rows += other.n_rows
         self.n_blocks += other.n_blocks
+        self.longest_block = max(self.longest_block, other.longest_block)
         self.cross += other.cross
         self.target_mass += other.target_mass
 
     def including(self, rows: Rows, targets: Float64) -> "Moments":
         """Return these moments with a partial block added, leaving them as they are."""
-        result = Moments(self.n_rows, self.n_blocks, self.cross.copy(), self.target_mass.copy())
+        result = replace(self, cross=self.cross.copy(), target_mass=self.target_mass.copy())
         if len(rows):
             result.update(rows, targets)
         return result
 
-    def cross_rounding(self, block_rows: int, mass: float) -> Float64:
+    def cross_rounding(self, mass: float) -> Float64:
         """Bound the rounding error of each column of ``cross``.
 
         A sum of products in blocks errs by at most (longest chain of additions)·u·|A|ᵀ|b|, and
         that vector's norm is at most ‖A‖_F‖b‖; ``mass`` is ‖A‖_F².
         """
-        chain = block_rows + self.n_blocks + 2
+        chain = self.longest_block + self.n_blocks + 2
         size = math.sqrt(mass) * np.sqrt(self.target_mass)
         bound: Float64 = chain * unit_roundoff(np.dtype(np.float64)) * size
         return bound

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from ridgepass import validation
 from ridgepass.blocks import BlockBuffer
-from ridgepass.kernels import Float64, Rows, column_norms, unit_roundoff
+from ridgepass.kernels import Float64, Rows, column_norms, smallest_number, unit_roundoff
 from ridgepass.moments import Moments
 from ridgepass.sketch import SKETCHES, LowRank, Sketch
 from ridgepass.solve import Certificate, DenseSolver, LowRankSolver, certify, factorise
@@ -22,13 +22,15 @@ class RidgeStream:
     Parameters
     ----------
     method : {"rfd", "fd", "isvd", "2lfd", "rp", "cs", "exact"}
-        How AᵀA is remembered. ``"exact"`` needs d² numbers, the others about 2·sketch_size·d.
-        ``"rfd"`` (Algorithm 3) has the least error of those with a guarantee, ``"fd"`` is
-        Algorithm 2. ``"rp"`` and ``"cs"`` are random and have no certificate.
+        How AᵀA is remembered. ``"exact"`` needs d² numbers, the others about 2·sketch_size·d
+        (3·sketch_size·d up to a sketch size of 64, where blocks are taken in pairs). ``"rfd"``
+        (Algorithm 3) has the least certified error, ``"fd"`` is Algorithm 2. ``"rp"`` and ``"cs"``
+        are random and have no certificate.
     sketch_size : int
         Rows of the sketch, the paper's ℓ.
     dtype : {None, "float32", "float64"}
-        What rows are kept in. None keeps float32 rows as they are and makes all others float64.
+        What rows are kept in. None keeps float32 (and float16) in float32 and makes all else
+        float64.
     seed : int or None
         For the random methods; None draws one.
 
@@ -171,17 +173,18 @@ class RidgeStream:
         (coef,) = solver.solve([value])
         covariance = solver.covariance
         covariance_bound, shift, mass = covariance.error, covariance.shift, covariance.mass
-        rounding = moments.cross_rounding(self._seen.buffer.block_rows, mass)
+        rounding = moments.cross_rounding(mass)
         if self._seen.narrowed:
-            unit = unit_roundoff(self._seen.sketch.dtype)
-            covariance_bound += 2.01 * unit * mass
-            rounding += unit * math.sqrt(mass) * np.sqrt(moments.target_mass)
+            moved = self._seen.narrowing(mass)
+            covariance_bound += (2 * math.sqrt(mass) + 3 * moved) * moved
+            rounding += moved * np.sqrt(moments.target_mass)
         certificate = certify(
             alpha=value,
             shift=shift,
             covariance_bound=covariance_bound,
             coef_norms=column_norms(coef),
-            solving=solver.error_norms(value, coef) + rounding / (value + shift),
+            solving=solver.error_norms(value, coef) + _per(rounding, value + shift),
+            n_features=len(coef),
         )
         return certificate.of_target(0) if self._seen.single else certificate
 
@@ -239,6 +242,11 @@ class _State:
     def nbytes(self) -> int:
         return self.sketch.nbytes + self.moments.nbytes + self.buffer.nbytes
 
+    def narrowing(self, mass: float) -> float:
+        """Bound ‖A − A₃₂‖_F for rows rounded to float32, of which some may have underflowed."""
+        dtype, count = self.sketch.dtype, self.n_rows * self.n_features
+        return unit_roundoff(dtype) * math.sqrt(mass) + smallest_number(dtype) * math.sqrt(count)
+
     def moments_so_far(self) -> Moments:
         return self.moments.including(*self.buffer.pending)
 
@@ -266,6 +274,11 @@ class _State:
             self.sketch.merge(other.sketch)
             self.moments.merge(other.moments)
         self.absorb(*other.buffer.pending)
+
+
+def _per(error: Float64, ridge: float) -> Float64:
+    """Divide by what may be zero, as for alpha=0 with method="exact"."""
+    return np.divide(error, ridge, out=np.full_like(error, np.inf), where=ridge > 0)
 
 
 def _shape(n_targets: int, single: bool) -> str:

@@ -39,7 +39,8 @@ def as_targets(b: ArrayLike, n_rows: int, name: str = "b") -> tuple[Float64, boo
     if len(targets) != n_rows:
         raise ValueError(f"{name} has {len(targets)} rows but A has {n_rows}: give one each")
     single = targets.ndim == 1
-    columns = targets.reshape(n_rows, -1).astype(np.float64, copy=False)
+    # C order, since the order of a sum of squares depends on it.
+    columns = np.ascontiguousarray(targets.reshape(n_rows, -1), np.float64)
     if columns.shape[1] == 0:
         raise ValueError(f"{name} has no columns: give at least one target")
     check_finite(columns, name, np.dtype(np.float64))

@@ -40,12 +40,14 @@ def test_projections_preserve_products_on_average(kind, data):
 @pytest.mark.parametrize("other_size", [4, 6, 9])
 def test_merging_preserves_products_even_when_the_seeds_agree(kind, other_size, data):
     A, b = data
-    products = []
+    products, crosses = [], []
     for seed in range(4000):
         left = feed(kind, A[:12], b[:12], 6, seed)
         left.merge(feed(kind, A[12:], b[12:], other_size, seed))
         products.append(left.rows.T @ left.rows)
+        crosses.append(left.rows.T @ left.targets)
     assert_mean(products, A.T @ A)
+    assert_mean(crosses, A.T @ b)
 
 
 @pytest.mark.parametrize("size", [2, 7, 64, 65])

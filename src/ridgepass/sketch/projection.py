@@ -63,7 +63,7 @@ class Projection(Sketch):
                 rows = np.ascontiguousarray(other.rows[taken], self.dtype)
                 self.absorb(rows, other.targets[taken])
             return
-        signs = self._generator().choice([-1.0, 1.0], self.sketch_size)
+        signs = self._generator(merging=True).choice([-1.0, 1.0], self.sketch_size)
         self.rows += signs[:, None] * other.rows
         self.targets = self._projected(np.diag(signs), other.targets)
         self.draws += 1
@@ -86,8 +86,9 @@ class Projection(Sketch):
         projected: Float64 = columns @ targets
         return projected if self.targets is None else self.targets + projected
 
-    def _generator(self) -> np.random.Generator:
-        return np.random.Generator(np.random.Philox(key=self.seed, counter=self.draws << 64))
+    def _generator(self, *, merging: bool = False) -> np.random.Generator:
+        counter = (self.draws << 64) + (merging << 128)  # merges share no number with blocks
+        return np.random.Generator(np.random.Philox(key=self.seed, counter=counter))
 
 
 class SignProjection(Projection):

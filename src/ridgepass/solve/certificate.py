@@ -1,12 +1,12 @@
 """How far a solution can be from exact ridge, from what is known after the stream."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ridgepass.kernels import Float64, column_norms
-from ridgepass.validation import as_rows
+from ridgepass.validation import as_rows, check_finite
 
 
 @dataclass(frozen=True)
@@ -23,12 +23,15 @@ class Certificate:
         At least ‖x̂ − x‖₂, x being exact ridge.
     relative : float or ndarray of shape (n_targets,)
         At least ‖x̂ − x‖₂/‖x‖₂.
+    n_features : int
+        Columns of A.
     """
 
     alpha: float
     covariance_bound: float
     coef_bound: float | Float64
     relative: float | Float64
+    n_features: int
 
     def prediction_bound(self, rows: ArrayLike) -> Float64:
         """Bound how far the prediction ⟨a, x̂⟩ is from exact ridge's, for each row a.
@@ -43,7 +46,14 @@ class Certificate:
         ndarray of shape (n_rows,) or (n_rows, n_targets)
             ‖a‖₂ times ``coef_bound`` (Theorems 1 and 2, prediction of one row).
         """
-        norms = column_norms(as_rows(rows, "rows").astype(np.float64, copy=False).T)
+        given = as_rows(rows, "rows").astype(np.float64, copy=False)
+        if given.shape[1] != self.n_features:
+            raise ValueError(
+                f"rows has {given.shape[1]} columns, the model has {self.n_features} features: "
+                "give the same columns as in training"
+            )
+        check_finite(given, "rows", given.dtype)
+        norms = column_norms(given.T)
         bounds: Float64 = np.multiply.outer(norms, self.coef_bound)
         return bounds
 
@@ -51,7 +61,7 @@ class Certificate:
         """Return the certificate of one target, with floats for arrays."""
         coef_bound = float(np.atleast_1d(self.coef_bound)[index])
         relative = float(np.atleast_1d(self.relative)[index])
-        return Certificate(self.alpha, self.covariance_bound, coef_bound, relative)
+        return replace(self, coef_bound=coef_bound, relative=relative)
 
 
 def certify(
@@ -61,6 +71,7 @@ def certify(
     covariance_bound: float,
     coef_norms: Float64,
     solving: Float64,
+    n_features: int,
 ) -> Certificate:
     """Bound the distance from x̂ to exact ridge x = (K + alpha·I)⁻¹c.
 
@@ -76,6 +87,8 @@ def certify(
         ‖x̂‖.
     solving : ndarray of shape (n_targets,)
         At least ‖x̂ − x̃‖, where x̃ = (K̂ + alpha·I)⁻¹c without rounding.
+    n_features : int
+        Columns of A.
 
     Notes
     -----
@@ -90,7 +103,7 @@ def certify(
         relative = np.fmin(by_lemma, _over(absolute, coef_norms - absolute))
     absolute = np.where(np.isnan(absolute), np.inf, absolute)
     relative = np.where(np.isnan(relative), np.inf, relative)
-    return Certificate(alpha, covariance_bound, absolute, relative)
+    return Certificate(alpha, covariance_bound, absolute, relative, n_features)
 
 
 def _over(above: Float64, below: Float64) -> Float64:
