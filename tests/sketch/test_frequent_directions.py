@@ -158,6 +158,19 @@ def test_merging_into_an_empty_sketch_loses_nothing():
     np.testing.assert_allclose(empty.rows.T @ empty.rows, full.rows.T @ full.rows, atol=1e-12)
 
 
+def test_merging_adds_up_all_accounts():
+    A = np.random.default_rng(1).standard_normal((90, 15))
+    left, right = feed("fd", A[:40], 6), feed("fd", A[40:], 6)
+    removed, lost = left.removed + right.removed, left.lost + right.lost
+    stored = left.rounding.stored + right.rounding.stored
+    summed = np.hypot(left.rounding.summed, right.rounding.summed)
+    left.merge(right)
+    assert left.removed > removed
+    assert left.lost > lost
+    assert left.rounding.stored > stored
+    assert left.rounding.summed > summed
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("kind", ["random", "repeated", "low rank"])

@@ -85,10 +85,19 @@ def test_levels_share_the_rows_between_them():
 def test_merge_adds_what_was_lost_and_the_waiting_rows():
     rng = np.random.default_rng(3)
     A = rng.standard_normal((100, 12))
-    left, right = feed(A[:40], 8), feed(A[40:], 6, seed=1)
+    left, right = feed(A[:40], 8), feed(A[40:], 6, seed=2)
     lost = left.first.lost + right.first.lost
     removed = left.first.removed + right.first.removed
+    assert len(right.waiting.pending[0]) > 0
+    sampled = sum(
+        norm(part) ** 2
+        for sketch in (left, right)
+        for part in (sketch.second.rows, sketch.waiting.pending[0])
+    )
+    second = left.second.lost + right.second.lost
     left.merge(right)
+    kept = norm(left.second.rows) ** 2 + norm(left.waiting.pending[0]) ** 2 + left.second.lost
+    assert kept >= (sampled + second) * (1 - 1e-12)  # and what the merge itself sampled
     assert left.first.lost >= lost
     assert left.first.removed >= removed
     gap = np.linalg.norm(A.T @ A - expand(left.covariance(A[:0])), 2)
