@@ -95,7 +95,7 @@ def test_top_eigenpairs_agree_with_numpy_at_any_scale(n, rank, exponent, seed):
 def test_orthogonal_mix_keeps_the_gram_matrix_of_the_columns(rng):
     rows = [rng.standard_normal((3, 20)), rng.standard_normal((2, 20))]
     mix = rng.standard_normal((4, 5))
-    squares, orthogonal = orthogonal_mix(rows, mix)
+    squares, orthogonal = orthogonal_mix(stacked_gram(rows), mix)
     before, after = mix @ np.vstack(rows), orthogonal @ np.vstack(rows)
     np.testing.assert_allclose(after.T @ after, before.T @ before, atol=1e-12)
     np.testing.assert_allclose(after @ after.T, np.diag(squares), atol=1e-12)

@@ -152,12 +152,12 @@ def _blas_pools() -> ThreadpoolController:
     return ThreadpoolController()
 
 
-def orthogonal_mix(rows: Sequence[Rows], mix: Float64) -> tuple[Float64, Float64]:
-    """Turn ``mix @ vstack(rows)`` into orthogonal rows with the same Gram matrix of columns.
+def orthogonal_mix(gram: Float64, mix: Float64) -> tuple[Float64, Float64]:
+    """Turn S = ``mix @ rows`` into orthogonal rows with the same SᵀS, given the rows' Gram matrix.
 
     Returns the squared norms of those rows, descending, and their mix.
     """
-    squares, vectors = top_eigenpairs(mix @ stacked_gram(rows, exact=True) @ mix.T, len(mix))
+    squares, vectors = top_eigenpairs(mix @ gram @ mix.T, len(mix))
     return np.maximum(squares, 0.0), vectors.T @ mix
 
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from ridgepass.kernels import orthogonal_mix
+from ridgepass.kernels import orthogonal_mix, stacked_gram
 from ridgepass.sketch import LowRank
 from ridgepass.solve import factorise
 from streams import norm, streams
@@ -10,7 +10,7 @@ from streams import norm, streams
 
 def problem(rng, n=7, d=20, n_targets=3, dtype="float64"):
     rows = (rng.standard_normal((n, d)).astype(dtype), rng.standard_normal((2, d)).astype(dtype))
-    squares, mix = orthogonal_mix(rows, rng.standard_normal((5, n + 2)))
+    squares, mix = orthogonal_mix(stacked_gram(rows, exact=True), rng.standard_normal((5, n + 2)))
     return LowRank(rows, mix, squares, 0.25, 0.0, 1.0), rng.standard_normal((d, n_targets))
 
 
@@ -35,7 +35,7 @@ def test_every_alpha_and_target_solves_the_full_system(dtype):
 def test_rounding_in_the_leading_directions_is_not_blown_up():
     rng = np.random.default_rng(3)
     rows = (np.vstack([1e5 * rng.standard_normal((1, 20)), rng.standard_normal((3, 20))]),)
-    squares, mix = orthogonal_mix(rows, np.eye(4))
+    squares, mix = orthogonal_mix(stacked_gram(rows, exact=True), np.eye(4))
     cross = rows[0].T @ rng.standard_normal((4, 1))
     solver = factorise(LowRank(rows, mix, squares, 0.0, 0.0, 1.0), cross)
     (coef,) = solver.solve([1.0])  # a condition of 1e12
@@ -60,7 +60,7 @@ def test_the_sketch_of_a_projection_brings_its_own_right_hand_side():
 
 @given(stream=streams(spectra=["flat", "decaying", "zero", "low rank"]))
 def test_solutions_are_finite_at_any_scale(stream):
-    squares, mix = orthogonal_mix((stream.A,), np.eye(len(stream.A)))
+    squares, mix = orthogonal_mix(stacked_gram((stream.A,)), np.eye(len(stream.A)))
     cross = stream.A.T @ stream.b[:, None]
     found = LowRank((stream.A,), mix, squares, 0.0, 0.0, 1.0)
     (coef,) = factorise(found, cross).solve([stream.alpha])

@@ -193,7 +193,7 @@ class FrequentDirections(Sketch):
         if len(rows):
             stored, plan = (self.rows, rows), self.plan(rows, exact=exact)
         elif exact:
-            squares, mix = orthogonal_mix(stored, plan.mix)
+            squares, mix = orthogonal_mix(stacked_gram(stored, exact=True), plan.mix)
             plan = Plan(mix, squares, 0.0, 0.0, Rounding())
         removed = self.removed + plan.removed
         shift = self._shift(removed)

@@ -14,6 +14,7 @@ from ridgepass.kernels import (
     apply_transposed,
     orthogonal_mix,
     panels,
+    stacked_gram,
 )
 from ridgepass.sketch.base import LowRank, Sketch
 
@@ -73,7 +74,7 @@ class Projection(Sketch):
         columns = self._columns(len(rows))
         stored = (self.rows, rows)
         mix = np.hstack([np.eye(self.sketch_size), columns])
-        squares, mix_orthogonal = orthogonal_mix(stored, mix)
+        squares, mix_orthogonal = orthogonal_mix(stacked_gram(stored, exact=True), mix)
         cross = apply_transposed(stored, mix.T @ self._projected(columns, targets))
         return LowRank(stored, mix_orthogonal, squares, 0.0, np.inf, np.inf, cross)
 

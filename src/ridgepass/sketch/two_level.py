@@ -65,10 +65,10 @@ class TwoLevelFrequentDirections(Sketch):
         n_second = self.second.sketch_size + len(waiting)
         q_mix = block_diag(sample, np.eye(n_second))
         # 0 ⪯ K − BᵀB ⪯ Δ·I and 0 ⪯ QᵀQ ⪯ ‖Q‖₂²·I bound the difference on either side.
-        q_gram = q_mix @ stacked_gram(stored, exact=True) @ q_mix.T
-        q_top = max(float(top_eigenpairs(q_gram, 1)[0][0]), 0.0)
+        gram = stacked_gram(stored, exact=True)
+        q_top = max(float(top_eigenpairs(q_mix @ gram @ q_mix.T, 1)[0][0]), 0.0)
         b_mix = np.pad(kept, ((0, 0), (0, n_second)))
-        squares, mix = orthogonal_mix(stored, np.vstack([b_mix, q_mix]))
+        squares, mix = orthogonal_mix(gram, np.vstack([b_mix, q_mix]))
         mass = lost + float(kept_squares.sum())
         error = max(q_top, removed) + rounding.bound
         return LowRank(stored, mix, squares, 0.0, error, mass)
