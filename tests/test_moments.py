@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+from ridgepass.blocks import Block
 from ridgepass.moments import Moments
 
 
@@ -10,7 +11,7 @@ def test_moments_are_float64_sums(dtype):
     A, b = rng.standard_normal((90, 2000)).astype(dtype), rng.standard_normal((90, 3))
     moments = Moments.empty(2000, 3)
     for start in range(0, 90, 30):
-        moments.update(A[start : start + 30], b[start : start + 30])
+        moments.update(Block(A[start : start + 30], b[start : start + 30]))
     wide = A.astype(np.longdouble)
     assert moments.n_rows == 90
     assert moments.n_blocks == 3
@@ -23,11 +24,11 @@ def test_merging_adds_and_including_leaves_the_original_alone():
     rng = np.random.default_rng(1)
     A, b = rng.standard_normal((20, 5)), rng.standard_normal((20, 2))
     left, right, both = (Moments.empty(5, 2) for _ in range(3))
-    left.update(A[:8], b[:8])
-    right.update(A[8:], b[8:])
-    both.update(A, b)
+    left.update(Block(A[:8], b[:8]))
+    right.update(Block(A[8:], b[8:]))
+    both.update(Block(A, b))
     kept = left.cross.copy()
-    grown = left.including(A[8:], b[8:])
+    grown = left.including(Block(A[8:], b[8:]))
     np.testing.assert_array_equal(left.cross, kept)
     assert left.n_rows == 8
     left.merge(right)

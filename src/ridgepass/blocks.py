@@ -1,67 +1,98 @@
-"""Cut a stream into blocks of a fixed number of rows, whatever batches it arrives in.
+"""Rows in the form in which sketches take them in."""
 
-Every sum in the package runs over these blocks, so any split of the same rows into batches gives
-bitwise the same state.
-"""
-
-from collections.abc import Iterator
-from typing import Any
+from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 
-from ridgepass.kernels import Float64, Rows
+from ridgepass.kernels import Float64, Part, Rows, apply_transposed, is_sparse
 
 
-class BlockBuffer:
-    """Holds the rows of the block that is not yet full.
+@dataclass(frozen=True)
+class Block:
+    """The rows diag(factors)·(rows − 1·meanᵀ) and, below them, ``shift``; and their targets.
 
-    Parameters
+    Centring and weighting stay implicit where carrying them out would cost a copy (a query that
+    must leave a pending block as it is) or fill sparse rows in.
+
+    Attributes
     ----------
-    block_rows : int
-        Rows in a block.
-    n_features, n_targets : int
-        Columns of A and of b.
-    dtype : dtype
-        What rows are converted to; targets are float64.
+    rows : ndarray or csc_array of shape (n_stored, n_features)
+        Stored rows; a view, valid until the next block.
+    targets : ndarray of shape (number of rows in all, n_targets)
+        One each, as centred and weighted as the rows.
+    factors : ndarray of shape (n_stored,), optional
+        Roots of the weights.
+    mean : ndarray of shape (1, n_features), optional
+        What is subtracted from every stored row.
+    shift : ndarray of shape (1, n_features), optional
+        One more row.
+    n_shifts : int
+        How many rows at the end stand for the distance of means rather than for data.
+    ratio : ndarray of shape (n_features,), optional
+        What the columns of everything before this block are to be multiplied by first.
     """
 
-    def __init__(
-        self, block_rows: int, n_features: int, n_targets: int, dtype: np.dtype[Any]
-    ) -> None:
-        self.block_rows = block_rows
-        self.filled = 0
-        # np.empty costs no memory until a row is written, so whole blocks never pay for it.
-        self._rows: Rows = np.empty((block_rows, n_features), dtype)
-        self._targets: Float64 = np.empty((block_rows, n_targets))
+    rows: Part
+    targets: Float64
+    factors: Float64 | None = None
+    mean: Rows | None = None
+    shift: Rows | None = None
+    n_shifts: int = 0
+    ratio: Float64 | None = None
+
+    @classmethod
+    def of(cls, rows: Part) -> Self:
+        """Return rows as they are, without targets."""
+        return cls(rows, np.empty((rows.shape[0], 0)))
+
+    def __len__(self) -> int:
+        return int(self.rows.shape[0]) + (self.shift is not None)
 
     @property
-    def pending(self) -> tuple[Rows, Float64]:
-        """The rows and targets that wait for their block to fill up (views)."""
-        return self._rows[: self.filled], self._targets[: self.filled]
+    def n_rows(self) -> int:
+        """Rows that stand for data."""
+        return len(self) - self.n_shifts
 
     @property
-    def nbytes(self) -> int:
-        """Bytes of the buffer, whether filled or not."""
-        return self._rows.nbytes + self._targets.nbytes
+    def parts(self) -> tuple[Part, ...]:
+        """What is stored: ``fold(vstack(parts))`` are the rows."""
+        return (self.rows, *(part for part in (self.mean, self.shift) if part is not None))
 
-    def feed(self, rows: Rows, targets: Float64) -> Iterator[tuple[Rows, Float64]]:
-        """Yield each block that is full now; keep the rest.
+    @property
+    def is_implicit(self) -> bool:
+        """Whether the rows differ from what is stored."""
+        return self.mean is not None or self.factors is not None
 
-        A block that lies whole inside ``rows`` is yielded as a view, not copied, when it needs no
-        conversion. A yielded block is valid until the next one is asked for.
-        """
-        as_is = rows.dtype == self._rows.dtype and rows.flags.c_contiguous
-        start = 0
-        while start < len(rows):
-            stop = min(start + self.block_rows - self.filled, len(rows))
-            if as_is and self.filled == 0 and stop - start == self.block_rows:
-                yield rows[start:stop], targets[start:stop]
-            else:
-                taken = slice(self.filled, self.filled + stop - start)
-                self._rows[taken] = rows[start:stop]
-                self._targets[taken] = targets[start:stop]
-                self.filled = taken.stop
-                if self.filled == self.block_rows:
-                    yield self.pending
-                    self.filled = 0
-            start = stop
+    def fold(self, products: Float64) -> Float64:
+        """Turn products with ``parts`` (one row each) into products with the block's rows."""
+        if not self.is_implicit:
+            return products
+        n_stored = self.rows.shape[0]
+        inside, below = products[:n_stored], products[n_stored:]
+        if self.mean is not None:
+            inside, below = inside - below[0], below[1:]
+        if self.factors is not None:
+            inside = self.factors[:, None] * inside
+        return np.vstack([inside, below])
+
+    def unfold(self, mix: Float64) -> Float64:
+        """Turn a mix of the block's rows (one column each) into one of ``parts``."""
+        n_stored = self.rows.shape[0]
+        inside, below = mix[:, :n_stored], mix[:, n_stored:]
+        if self.factors is not None:
+            inside = inside * self.factors
+        if self.mean is not None:
+            below = np.hstack([-inside.sum(axis=1, keepdims=True), below])
+        return np.hstack([inside, below])
+
+    def cross(self) -> Float64:
+        """Return rowsᵀ·targets in float64."""
+        return apply_transposed(self.parts, self.unfold(self.targets.T).T)
+
+    def dense(self) -> Float64:
+        """Return the rows written out in float64, as a view where nothing is implicit."""
+        rows = self.rows.toarray() if is_sparse(self.rows) else self.rows
+        if len(self.parts) > 1:
+            rows = np.vstack([rows, *self.parts[1:]])
+        return self.fold(rows.astype(np.float64, copy=False))

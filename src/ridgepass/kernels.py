@@ -1,4 +1,4 @@
-"""Dense kernels over rows that are wide and few: Gram, mix, apply, eigenpairs.
+"""Kernels over rows that are wide and few, dense or sparse: Gram, mix, apply, eigenpairs.
 
 Where they need temporaries or sum float32 in float64 they walk the columns in fixed panels, which
 keeps the temporaries small and lets a result overwrite its input. Nothing depends on where in
@@ -14,11 +14,13 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 from scipy.linalg import lapack
 from threadpoolctl import ThreadpoolController
 
 Rows: TypeAlias = NDArray[np.floating[Any]]
 Float64: TypeAlias = NDArray[np.float64]
+Part: TypeAlias = Any  # Rows, or a csc_array: by columns, since the kernels walk column panels
 
 # Measured at d = 16384 and ℓ = 64 and 256, one thread. A Gram product leaves nothing behind but
 # its small result, so its panels may be wide; mixing wants its two temporaries in the cache.
@@ -35,81 +37,140 @@ def panels(n_columns: int, width: int) -> Iterator[slice]:
         yield slice(start, min(start + width, n_columns))
 
 
-def gram(left: Rows, right: Rows, *, exact: bool = False) -> Float64:
-    """Return ``left @ right.T`` in float64.
+def is_sparse(part: Any) -> bool:
+    """Tell sparse rows from dense ones."""
+    return bool(sparse.issparse(part))
+
+
+def gram(
+    left: Part, right: Part, *, exact: bool = False, columns: Float64 | None = None
+) -> Float64:
+    """Return ``left @ right.T`` in float64; ``columns`` multiplies the columns of both.
 
     float32 rows are multiplied in float32 and their panels summed in float64; ``exact`` multiplies
     in float64 too, which training could not afford but a query can.
     """
-    if left.dtype == np.float64 and right.dtype == np.float64:
+    if is_sparse(left) and is_sparse(right):
+        wide = left.astype(np.float64) if columns is None else left.multiply(columns**2).tocsc()
+        inner: Float64 = (wide @ right.T.astype(np.float64)).toarray()
+        return inner
+    if is_sparse(right):
+        return gram(right, left, exact=exact, columns=columns).T
+    plain = columns is None and not is_sparse(left)
+    if plain and left.dtype == np.float64 and right.dtype == np.float64:
         product: Float64 = left @ right.T
         return product
-    total = np.zeros((len(left), len(right)))
-    for columns in panels(left.shape[1], GRAM_PANEL):
-        a, b = left[:, columns], right[:, columns]
+    total = np.zeros((left.shape[0], right.shape[0]))
+    for span in panels(left.shape[1], GRAM_PANEL):
+        a, b = panel(left, span), right[:, span]
         if exact:
             a, b = a.astype(np.float64, copy=False), b.astype(np.float64, copy=False)
+        if columns is not None:
+            b = b * np.square(columns[span])
         total += a @ b.T
     return total
 
 
 def stacked_gram(
-    rows: Sequence[Rows], *, known: Float64 | None = None, exact: bool = False
+    rows: Sequence[Part],
+    *,
+    known: Float64 | None = None,
+    exact: bool = False,
+    columns: Float64 | None = None,
 ) -> Float64:
     """Return the Gram matrix of ``vstack(rows)``; ``known`` is its first block, if known."""
-    edges = np.cumsum([0] + [len(block) for block in rows])
+    edges = np.cumsum([0] + [block.shape[0] for block in rows])
     spans = [slice(start, stop) for start, stop in pairwise(edges)]
     stacked = np.empty((edges[-1], edges[-1]))
     for i, below in enumerate(spans):
         for j, left in enumerate(spans[:i]):
-            stacked[below, left] = gram(rows[i], rows[j], exact=exact)
+            stacked[below, left] = gram(rows[i], rows[j], exact=exact, columns=columns)
             stacked[left, below] = stacked[below, left].T
-        is_known = i == 0 and known is not None
-        stacked[below, below] = known if is_known else gram(rows[i], rows[i], exact=exact)
+        if i == 0 and known is not None:
+            stacked[below, below] = known
+        else:
+            stacked[below, below] = gram(rows[i], rows[i], exact=exact, columns=columns)
     return stacked
 
 
-def mix_into(out: Rows, mix: Float64, old: Rows, new: Rows) -> None:
-    """Set ``out`` to ``mix @ vstack([old, new])``; ``out`` may be ``old``."""
-    left, right = _split(mix.astype(out.dtype, copy=False), (old, new))
-    for columns, (total, term) in _mix_panels(out, 2):
-        np.matmul(left, old[:, columns], out=total)
-        np.matmul(right, new[:, columns], out=term)
-        np.add(total, term, out=out[:, columns])
+def mix_into(out: Rows, mix: Float64, old: Rows, *new: Part) -> None:
+    """Set ``out`` to ``mix @ vstack([old, *new])``; ``out`` may be ``old``."""
+    left, *right = _split(mix.astype(out.dtype, copy=False), (old, *new))
+    for span, (total, term) in _mix_panels(out, 2):
+        np.matmul(left, old[:, span], out=total)
+        out[:, span] = total
+        for factor, part in zip(right, new, strict=True):
+            _add_product(out[:, span], term, factor, part, span)
 
 
-def add_mix(out: Rows, mix: Float64, rows: Rows) -> None:
-    """Add ``mix @ rows`` to ``out``."""
-    mix = mix.astype(out.dtype, copy=False)
-    for columns, (term,) in _mix_panels(out, 1):
-        np.matmul(mix, rows[:, columns], out=term)
-        out[:, columns] += term
+def add_mix(out: Rows, mix: Float64, *rows: Part) -> None:
+    """Add ``mix @ vstack(rows)`` to ``out``."""
+    factors = _split(mix.astype(out.dtype, copy=False), rows)
+    for span, (term,) in _mix_panels(out, 1):
+        for factor, part in zip(factors, rows, strict=True):
+            _add_product(out[:, span], term, factor, part, span)
 
 
-def apply(rows: Sequence[Rows], vectors: Float64) -> Float64:
+def _add_product(total: Rows, term: Rows, factor: Rows, part: Part, span: slice) -> None:
+    """Add ``factor @ part[:, span]`` to ``total``; ``term`` is room for the product."""
+    if is_sparse(part):
+        # (AᵀB)ᵀ: SciPy's sparse-times-dense runs along contiguous rows of the dense factor.
+        total += (panel(part, span).T @ np.ascontiguousarray(factor.T)).T
+    elif part.dtype == term.dtype:
+        np.matmul(factor, part[:, span], out=term)
+        total += term
+    else:
+        total += factor @ part[:, span]
+
+
+def apply(rows: Sequence[Part], vectors: Float64) -> Float64:
     """Return ``vstack(rows) @ vectors`` in float64."""
     results = []
     for block in rows:
-        if block.dtype == np.float64:
+        if is_sparse(block) or block.dtype == np.float64:
             results.append(block @ vectors)
             continue
         total = np.zeros((len(block), vectors.shape[1]))
-        for columns in panels(block.shape[1], CONVERSION_PANEL):
-            total += block[:, columns].astype(np.float64) @ vectors[columns]
+        for span in panels(block.shape[1], CONVERSION_PANEL):
+            total += block[:, span].astype(np.float64) @ vectors[span]
         results.append(total)
     return np.concatenate(results)
 
 
-def apply_transposed(rows: Sequence[Rows], weights: Float64) -> Float64:
+def apply_transposed(rows: Sequence[Part], weights: Float64) -> Float64:
     """Return ``vstack(rows).T @ weights`` in float64."""
     result = np.zeros((rows[0].shape[1], weights.shape[1]))
     for part, block in zip(_split(weights.T, rows), rows, strict=True):
-        if block.dtype == np.float64:
+        if is_sparse(block) or block.dtype == np.float64:
             result += block.T @ part.T
             continue
-        for columns in panels(block.shape[1], CONVERSION_PANEL):
-            result[columns] += block[:, columns].astype(np.float64).T @ part.T
+        for span in panels(block.shape[1], CONVERSION_PANEL):
+            result[span] += block[:, span].astype(np.float64).T @ part.T
     return result
+
+
+def column_squares(part: Part, weights: Float64) -> Float64:
+    """Return the weighted sum of squares of each column, in float64."""
+    if is_sparse(part):
+        squares = part.astype(np.float64).power(2)
+        return np.asarray(squares.T @ weights)
+    total = np.empty(part.shape[1])
+    for span in panels(part.shape[1], CONVERSION_PANEL):
+        total[span] = weights @ np.square(part[:, span], dtype=np.float64)
+    return total
+
+
+def panel(part: Part, span: slice) -> Any:
+    """Return some columns; of sparse rows without the cost of SciPy's general slicing."""
+    if not is_sparse(part):
+        return part[:, span]
+    first, last = part.indptr[span.start], part.indptr[span.stop]
+    inside = (
+        part.data[first:last],
+        part.indices[first:last],
+        part.indptr[span.start : span.stop + 1] - first,
+    )
+    return sparse.csc_array(inside, shape=(part.shape[0], span.stop - span.start))
 
 
 def top_eigenpairs(matrix: Float64, count: int) -> tuple[Float64, Float64]:
@@ -187,7 +248,7 @@ def _mix_panels(out: Rows, count: int) -> Iterator[tuple[slice, Rows]]:
         yield columns, buffers[:, :, : columns.stop - columns.start]
 
 
-def _split(mix: Rows, rows: Sequence[Rows]) -> list[Rows]:
+def _split(mix: Rows, rows: Sequence[Part]) -> list[Rows]:
     """Cut the columns of ``mix`` as ``rows`` are stacked."""
-    cuts = np.cumsum([len(block) for block in rows])[:-1]
+    cuts = np.cumsum([block.shape[0] for block in rows])[:-1]
     return [np.ascontiguousarray(part) for part in np.split(mix, cuts, axis=1)]

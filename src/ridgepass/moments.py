@@ -6,7 +6,8 @@ from typing import Self
 
 import numpy as np
 
-from ridgepass.kernels import Float64, Rows, apply_transposed, unit_roundoff
+from ridgepass.blocks import Block
+from ridgepass.kernels import Float64, unit_roundoff
 
 
 @dataclass
@@ -36,13 +37,17 @@ class Moments:
         """Return the moments of no rows."""
         return cls(0, 0, 0, np.zeros((n_features, n_targets)), np.zeros(n_targets))
 
-    def update(self, rows: Rows, targets: Float64) -> None:
+    def update(self, block: Block) -> None:
         """Add one block."""
-        self.n_rows += len(rows)
+        self.n_rows += block.n_rows
         self.n_blocks += 1
-        self.longest_block = max(self.longest_block, len(rows))
-        self.cross += apply_transposed((rows,), targets)
-        self.target_mass += np.square(targets).sum(axis=0)
+        self.longest_block = max(self.longest_block, len(block))
+        self.cross += block.cross()
+        self.target_mass += np.square(block.targets).sum(axis=0)
+
+    def rescale(self, ratio: Float64) -> None:
+        """Multiply the columns of all rows so far."""
+        self.cross *= ratio[:, None]
 
     def merge(self, other: "Moments") -> None:
         """Add another stream's sums."""
@@ -52,11 +57,11 @@ class Moments:
         self.cross += other.cross
         self.target_mass += other.target_mass
 
-    def including(self, rows: Rows, targets: Float64) -> "Moments":
+    def including(self, block: Block) -> "Moments":
         """Return these moments with a partial block added, leaving them as they are."""
         result = replace(self, cross=self.cross.copy(), target_mass=self.target_mass.copy())
-        if len(rows):
-            result.update(rows, targets)
+        if len(block):
+            result.update(block)
         return result
 
     def cross_rounding(self, mass: float) -> Float64:

@@ -1,23 +1,24 @@
 """Algorithm 1 of the paper: sketch the rows, keep c = Aᵀb, solve at the end or in between."""
 
-import math
+import copy
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ridgepass import validation
-from ridgepass.blocks import BlockBuffer
-from ridgepass.kernels import Float64, Rows, column_norms, smallest_number, unit_roundoff
-from ridgepass.moments import Moments
-from ridgepass.sketch import SKETCHES, LowRank, Sketch
-from ridgepass.solve import Certificate, DenseSolver, LowRankSolver, certify, factorise
+from ridgepass.intake import Batch
+from ridgepass.kernels import Float64, is_sparse
+from ridgepass.query import Query
+from ridgepass.scaling import Scaling
+from ridgepass.sketch import SKETCHES, LowRank
+from ridgepass.solve import Certificate
+from ridgepass.state import State
 
 
 class RidgeStream:
-    """Ridge regression without an intercept, in one pass, for any alpha afterwards.
+    """Ridge regression in one pass, for any alpha afterwards.
 
     Parameters
     ----------
@@ -28,6 +29,15 @@ class RidgeStream:
         are random and have no certificate.
     sketch_size : int
         Rows of the sketch, the paper's ℓ.
+    fit_intercept : bool
+        Whether A and b are centred first, which is what an intercept amounts to. Each block is
+        centred on its own mean, and one row more accounts for the distance of the means.
+    standardize : bool
+        Whether alpha penalises the coefficients of columns divided by their standard deviation
+        over all rows seen (root mean square without an intercept); constant columns count as they
+        are. Coefficients come back in original units.
+    feature_scale : array_like of shape (n_features,), optional
+        What to divide the columns by in place of their standard deviations.
     dtype : {None, "float32", "float64"}
         What rows are kept in. None keeps float32 (and float16) in float32 and makes all else
         float64.
@@ -36,9 +46,12 @@ class RidgeStream:
 
     Notes
     -----
-    Rows go through in blocks of ``sketch_size``, whatever batches they come in: any split into
+    Rows go through in blocks of a fixed size, whatever batches they come in: any split into
     batches gives bitwise the same result. A query treats the rows of an unfinished block as the
     paper's last batch, and changes nothing.
+
+    The first batch decides whether rows are kept dense or sparse. Sparse rows are never filled in,
+    except by ``method="exact"``, a block at a time.
 
     Examples
     --------
@@ -65,6 +78,9 @@ class RidgeStream:
         method: str = "rfd",
         *,
         sketch_size: int = 256,
+        fit_intercept: bool = False,
+        standardize: bool = False,
+        feature_scale: ArrayLike | None = None,
         dtype: Any = None,
         seed: int | None = 0,
     ) -> None:
@@ -72,10 +88,17 @@ class RidgeStream:
             raise ValueError(f"method={method!r} is unknown: choose one of {', '.join(SKETCHES)}")
         self.method = method
         self.sketch_size = validation.as_sketch_size(sketch_size)
+        self.fit_intercept = validation.as_bool(fit_intercept, "fit_intercept")
+        self.standardize = validation.as_bool(standardize, "standardize")
+        self.feature_scale = validation.as_feature_scale(feature_scale)
+        if self.standardize and self.feature_scale is not None:
+            raise ValueError(
+                "standardize=True and feature_scale are two scalings: choose one of them"
+            )
         self.dtype = validation.as_dtype(dtype)
-        self.seed = _as_seed(seed)
-        self._state: _State | None = None
-        self._solver: LowRankSolver | DenseSolver | None = None
+        self.seed = validation.as_seed(seed)
+        self._state: State | None = None
+        self._answers: Query | None = None
 
     def __repr__(self) -> str:
         return (
@@ -93,53 +116,74 @@ class RidgeStream:
         """Bytes that the stream holds on to."""
         return 0 if self._state is None else self._state.nbytes
 
-    def update(self, A: ArrayLike, b: ArrayLike) -> Self:
+    @property
+    def scale(self) -> Float64 | None:
+        """What the columns are divided by; None where they are not."""
+        return self._query().scale if self._scales else None
+
+    def update(self, A: Any, b: ArrayLike, weights: ArrayLike | None = None) -> Self:
         """Take in rows and their targets.
 
         Parameters
         ----------
-        A : array_like of shape (n_rows, n_features)
+        A : array_like or sparse matrix or array, of shape (n_rows, n_features)
             Any number of rows.
         b : array_like of shape (n_rows,) or (n_rows, n_targets)
             One column per target.
+        weights : array_like of shape (n_rows,), optional
+            How often each row counts; any numbers of at least zero.
         """
         rows = validation.as_rows(A)
-        targets, single = validation.as_targets(b, len(rows))
+        targets, single = validation.as_targets(b, rows.shape[0])
+        by_row = None if weights is None else validation.as_weights(weights, rows.shape[0])
         state = self._state
         if state is None:
             dtype = self.dtype or rows.dtype
-            state = self._new_state(rows.shape[1], targets.shape[1], single, dtype)
+            shape = rows.shape[1], targets.shape[1]
+            state = self._new_state(*shape, single, dtype, is_sparse(rows))
         state.check_shape(rows.shape[1], targets.shape[1], single)
         validation.check_finite(rows, "A", state.sketch.dtype)
-        self._state, self._solver = state, None
-        state.absorb(rows, targets)
+        if by_row is not None and not by_row.all():
+            present = by_row > 0
+            rows, targets, by_row = rows[present], targets[present], by_row[present]
+        self._state, self._answers = state, None
+        if rows.shape[0]:
+            state.absorb(Batch(rows, targets, by_row))
         return self
 
     def merge(self, other: "RidgeStream") -> Self:
-        """Take in another stream of the same method; ``other`` stays as it is.
+        """Take in another stream of the same options; ``other`` stays as it is.
 
-        Counts, Aᵀb and the certificate's Δ add. Another sketch size is brought to this one's.
+        Counts, means, Aᵀb and the certificate's Δ add. Another sketch size is brought to this
+        one's.
         """
         if not isinstance(other, RidgeStream):
             raise TypeError(f"a RidgeStream merges with another, not with {type(other).__name__}")
         if other is self:
             raise ValueError("a stream cannot be merged with itself: its rows would count twice")
-        if other.method != self.method:
-            raise ValueError(
-                f"a {self.method!r} stream cannot take in a {other.method!r} stream: "
-                "use one method for all parts"
-            )
+        for name in ("method", "fit_intercept", "standardize", "feature_scale"):
+            mine, theirs = getattr(self, name), getattr(other, name)
+            if not np.array_equal(mine, theirs):
+                raise ValueError(
+                    f"a stream with {name}={mine!r} cannot take in one with {name}={theirs!r}: "
+                    f"use one {name} for all parts"
+                )
         theirs = other._state
         if theirs is None:
             return self
         state = self._state
         if state is None:
             dtype = self.dtype or theirs.sketch.dtype
-            state = self._new_state(theirs.n_features, theirs.n_targets, theirs.single, dtype)
+            shape = theirs.n_features, theirs.n_targets
+            state = self._new_state(*shape, theirs.single, dtype, theirs.is_sparse)
         state.check_shape(theirs.n_features, theirs.n_targets, theirs.single)
-        self._state, self._solver = state, None
+        self._state, self._answers = state, None
         state.merge(theirs)
         return self
+
+    def copy(self) -> "RidgeStream":
+        """Return an independent copy."""
+        return copy.deepcopy(self)
 
     def solve(self, alpha: float | Sequence[float] | Float64) -> Float64:
         """Return ridge coefficients, for one alpha or for many at once.
@@ -155,139 +199,89 @@ class RidgeStream:
             With a leading axis when ``alpha`` is a sequence.
         """
         alphas, one = validation.as_alphas(alpha)
-        coefs = self._factorised(min(alphas)).solve(alphas)
+        query = self._solvable(min(alphas))
+        coefs = query.solver.solve(alphas)
+        if query.scale is not None:
+            coefs /= query.scale[:, None]
         if self._seen.single:
             coefs = coefs[..., 0]
         return coefs[0] if one else coefs
 
+    def intercept(self, coef: Float64) -> Float64:
+        """Return the intercept that goes with coefficients.
+
+        Parameters
+        ----------
+        coef : ndarray
+            What ``solve`` returned, or any other coefficients of that shape.
+
+        Returns
+        -------
+        ndarray
+            The shape of ``coef`` without the axis of the features: mean(b) − mean(A)·coef, or zeros
+            without ``fit_intercept``.
+        """
+        query = self._query()
+        axis = -1 if self._seen.single else -2
+        targets = query.target_mean[0] if self._seen.single else query.target_mean
+        found: Float64 = targets - np.tensordot(coef, query.mean, axes=(axis, 0))
+        return found
+
     def certificate(self, alpha: float) -> Certificate:
         """Bound the distance of ``solve(alpha)`` from exact ridge on the rows seen.
 
-        Infinite for the random projections ``"rp"`` and ``"cs"``, of which nothing is known.
+        With ``fit_intercept`` that is ridge on centred rows and targets. With a scaling the bounds
+        are for the coefficients of the scaled columns, ``solve(alpha) * scale``. Infinite for the
+        random projections ``"rp"`` and ``"cs"``, of which nothing is known.
         """
         (value, *_), one = validation.as_alphas(alpha)
         if not one:
             raise ValueError("a certificate is for one alpha: ask for each in turn")
-        solver = self._factorised(value)
-        moments = self._seen.moments_so_far()
-        (coef,) = solver.solve([value])
-        covariance = solver.covariance
-        covariance_bound, shift, mass = covariance.error, covariance.shift, covariance.mass
-        rounding = moments.cross_rounding(mass)
-        if self._seen.narrowed:
-            moved = self._seen.narrowing(mass)
-            covariance_bound += (2 * math.sqrt(mass) + 3 * moved) * moved
-            rounding += moved * np.sqrt(moments.target_mass)
-        certificate = certify(
-            alpha=value,
-            shift=shift,
-            covariance_bound=covariance_bound,
-            coef_norms=column_norms(coef),
-            solving=solver.error_norms(value, coef) + _per(rounding, value + shift),
-            n_features=len(coef),
-        )
+        query = self._solvable(value)
+        certificate = query.certificate(value)
         return certificate.of_target(0) if self._seen.single else certificate
 
     @property
-    def _seen(self) -> "_State":
-        if self._state is None:
+    def _scales(self) -> bool:
+        return self.standardize or self.feature_scale is not None
+
+    @property
+    def _seen(self) -> State:
+        if self._state is None or not self._state.n_rows:
             raise ValueError("no rows yet: call update(A, b) first")
         return self._state
 
     def _new_state(
-        self, n_features: int, n_targets: int, single: bool, dtype: np.dtype[Any]
-    ) -> "_State":
-        sketch = SKETCHES[self.method](n_features, self.sketch_size, dtype, self.seed)
-        buffer = BlockBuffer(sketch.block_rows, n_features, n_targets, sketch.dtype)
-        return _State(sketch, Moments.empty(n_features, n_targets), buffer, single)
+        self, n_features: int, n_targets: int, single: bool, dtype: np.dtype[Any], sparse: bool
+    ) -> State:
+        given = self.feature_scale
+        if given is not None and len(given) != n_features:
+            raise ValueError(
+                f"feature_scale has {len(given)} numbers, the rows have {n_features} features: "
+                "give one for each feature"
+            )
+        return State.empty(
+            SKETCHES[self.method](n_features, self.sketch_size, dtype, self.seed),
+            n_targets,
+            single=single,
+            is_sparse=sparse,
+            centre=self.fit_intercept,
+            scaling=Scaling(n_features, given) if self._scales else None,
+        )
 
-    def _factorised(self, smallest_alpha: float) -> LowRankSolver | DenseSolver:
-        """Look at the sketch once for all queries until the next row."""
-        if self._solver is None:
-            pending = self._seen.buffer.pending
-            covariance = self._seen.sketch.covariance(*pending)
-            self._solver = factorise(covariance, self._seen.moments_so_far().cross)
-        covariance = self._solver.covariance
+    def _query(self) -> Query:
+        """Look at the sketch once for all questions until the next row."""
+        answers = self._answers
+        if answers is None:
+            self._answers = answers = Query.of(self._seen)
+        return answers
+
+    def _solvable(self, smallest_alpha: float) -> Query:
+        query = self._query()
+        covariance = query.solver.covariance
         if isinstance(covariance, LowRank) and smallest_alpha + covariance.shift <= 0:
             raise ValueError(
                 f"alpha=0 has no solution with method={self.method!r}, whose AᵀA is singular: "
                 "choose alpha > 0, or method='exact'"
             )
-        return self._solver
-
-
-@dataclass
-class _State:
-    """What there is once the number of columns is known."""
-
-    sketch: Sketch
-    moments: Moments
-    buffer: BlockBuffer
-    single: bool
-    narrowed: bool = False  # whether float64 rows were rounded to float32
-
-    @property
-    def n_features(self) -> int:
-        return len(self.moments.cross)
-
-    @property
-    def n_targets(self) -> int:
-        return len(self.moments.target_mass)
-
-    @property
-    def n_rows(self) -> int:
-        return self.moments.n_rows + self.buffer.filled
-
-    @property
-    def nbytes(self) -> int:
-        return self.sketch.nbytes + self.moments.nbytes + self.buffer.nbytes
-
-    def narrowing(self, mass: float) -> float:
-        """Bound ‖A − A₃₂‖_F for rows rounded to float32, of which some may have underflowed."""
-        dtype, count = self.sketch.dtype, self.n_rows * self.n_features
-        return unit_roundoff(dtype) * math.sqrt(mass) + smallest_number(dtype) * math.sqrt(count)
-
-    def moments_so_far(self) -> Moments:
-        return self.moments.including(*self.buffer.pending)
-
-    def check_shape(self, n_features: int, n_targets: int, single: bool) -> None:
-        if n_features != self.n_features:
-            raise ValueError(
-                f"these rows have {n_features} features, the stream has {self.n_features}: "
-                "give the same columns in every batch"
-            )
-        if n_targets != self.n_targets or single != self.single:
-            raise ValueError(
-                f"these targets have shape {_shape(n_targets, single)}, the stream's have "
-                f"{_shape(self.n_targets, self.single)}: give the same targets in every batch"
-            )
-
-    def absorb(self, rows: Rows, targets: Float64) -> None:
-        self.narrowed |= rows.dtype.itemsize > self.sketch.dtype.itemsize
-        for block, block_targets in self.buffer.feed(rows, targets):
-            self.sketch.absorb(block, block_targets)
-            self.moments.update(block, block_targets)
-
-    def merge(self, other: "_State") -> None:
-        self.narrowed |= other.narrowed or other.sketch.dtype.itemsize > self.sketch.dtype.itemsize
-        if other.moments.n_rows:
-            self.sketch.merge(other.sketch)
-            self.moments.merge(other.moments)
-        self.absorb(*other.buffer.pending)
-
-
-def _per(error: Float64, ridge: float) -> Float64:
-    """Divide by what may be zero, as for alpha=0 with method="exact"."""
-    return np.divide(error, ridge, out=np.full_like(error, np.inf), where=ridge > 0)
-
-
-def _shape(n_targets: int, single: bool) -> str:
-    return "(n_rows,)" if single else f"(n_rows, {n_targets})"
-
-
-def _as_seed(seed: int | None) -> int:
-    if seed is None:
-        return int(np.random.SeedSequence().generate_state(1, np.uint64)[0])
-    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or not 0 <= seed < 2**64:
-        raise ValueError(f"seed={seed!r} is not a whole number from 0 to 2**64 - 1 or None")
-    return int(seed)
+        return query

@@ -3,20 +3,24 @@
 import math
 import operator
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
 
-from ridgepass.kernels import Float64, Rows
+from ridgepass.kernels import Float64
 
 # Rows are looked at in pieces of about this many numbers, so that a check costs no memory.
 CHUNK = 1 << 16
 
 
-def as_rows(A: ArrayLike, name: str = "A") -> Rows:
-    """Return A as a two-dimensional array of floats; `check_finite` looks at its numbers."""
-    rows = _as_floats(A, name)
+def as_rows(A: Any, name: str = "A") -> Any:
+    """Return A as a two-dimensional array of floats, sparse (by rows) if A is.
+
+    `check_finite` looks at its numbers.
+    """
+    rows = _as_sparse_floats(A, name) if sparse.issparse(A) else _as_floats(A, name)
     if rows.ndim == 1:
         raise ValueError(
             f"{name} has one dimension: reshape a single row with {name}.reshape(1, -1), "
@@ -47,8 +51,11 @@ def as_targets(b: ArrayLike, n_rows: int, name: str = "b") -> tuple[Float64, boo
     return columns, single
 
 
-def check_finite(rows: NDArray[Any], name: str, dtype: np.dtype[Any]) -> None:
+def check_finite(rows: Any, name: str, dtype: np.dtype[Any]) -> None:
     """Raise for NaN, infinity, or numbers whose squares, summed up, would overflow ``dtype``."""
+    if sparse.issparse(rows):
+        _check_finite_sparse(rows, name, dtype)
+        return
     limit = math.sqrt(float(np.finfo(dtype).max)) * 1e-6
     step = max(1, CHUNK // max(1, rows.shape[1]))
     for start in range(0, len(rows), step):
@@ -61,14 +68,25 @@ def check_finite(rows: NDArray[Any], name: str, dtype: np.dtype[Any]) -> None:
         if not len(bad):
             continue
         i, j = bad[0]
-        value = chunk[i, j]
-        where = f"{name} has {value:g} in row {start + i}, column {j} of the batch"
-        if np.isfinite(value):
-            raise ValueError(
-                f"{where}, whose square overflows {dtype.name}: divide the column by a constant"
-                + ("" if dtype == np.float64 else ", or use dtype='float64'")
-            )
-        raise ValueError(f"{where}: drop such rows or fill them in first")
+        _refuse(chunk[i, j], start + i, j, name, dtype)
+
+
+def _check_finite_sparse(rows: Any, name: str, dtype: np.dtype[Any]) -> None:
+    limit = math.sqrt(float(np.finfo(dtype).max)) * 1e-6
+    bad = np.flatnonzero(~(np.abs(rows.data) <= limit))
+    if len(bad):
+        row = int(np.searchsorted(rows.indptr, bad[0], side="right")) - 1
+        _refuse(rows.data[bad[0]], row, int(rows.indices[bad[0]]), name, dtype)
+
+
+def _refuse(value: Any, row: int, column: int, name: str, dtype: np.dtype[Any]) -> NoReturn:
+    where = f"{name} has {value:g} in row {row}, column {column} of the batch"
+    if np.isfinite(value):
+        raise ValueError(
+            f"{where}, whose square overflows {dtype.name}: divide the column by a constant"
+            + ("" if dtype == np.float64 else ", or use dtype='float64'")
+        )
+    raise ValueError(f"{where}: drop such rows or fill them in first")
 
 
 def as_alphas(alpha: float | Sequence[float] | Float64) -> tuple[list[float], bool]:
@@ -103,12 +121,63 @@ def as_dtype(dtype: Any) -> np.dtype[Any] | None:
     raise ValueError(f"dtype={dtype!r} is not supported: give 'float32', 'float64' or None")
 
 
+def as_bool(value: Any, name: str) -> bool:
+    """Return an option that is on or off."""
+    if not isinstance(value, bool | np.bool_):
+        raise ValueError(f"{name}={value!r} is neither True nor False")  # noqa: TRY004
+    return bool(value)
+
+
+def as_feature_scale(scale: ArrayLike | None) -> Float64 | None:
+    """Return what columns are divided by."""
+    if scale is None:
+        return None
+    values = _as_floats(scale, "feature_scale").astype(np.float64)
+    if values.ndim != 1 or not (np.isfinite(values) & (values > 0)).all():
+        raise ValueError("feature_scale must hold one finite number above zero for each feature")
+    return values
+
+
+def as_weights(weights: ArrayLike, n_rows: int) -> Float64:
+    """Return weights as float64, all finite and at least zero."""
+    values = _as_floats(weights, "weights").astype(np.float64, copy=False)
+    if values.ndim == 0:
+        values = np.full(n_rows, float(values))
+    if values.shape != (n_rows,):
+        raise ValueError(
+            f"weights have shape {values.shape}, not ({n_rows},): give one for each row"
+        )
+    bad = np.flatnonzero(~(np.isfinite(values) & (values >= 0)))
+    if len(bad):
+        raise ValueError(
+            f"weights have {values[bad[0]]:g} in row {bad[0]}: give finite numbers of at least zero"
+        )
+    return values
+
+
+def as_seed(seed: int | None) -> int:
+    """Return a seed; None draws one."""
+    if seed is None:
+        return int(np.random.SeedSequence().generate_state(1, np.uint64)[0])
+    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or not 0 <= seed < 2**64:
+        raise ValueError(f"seed={seed!r} is not a whole number from 0 to 2**64 - 1 or None")
+    return int(seed)
+
+
 def _as_floats(values: ArrayLike, name: str) -> NDArray[Any]:
     array = np.asarray(values)
-    if array.dtype.kind not in "biuf":
+    return array.astype(_float_dtype(array.dtype, name), copy=False)
+
+
+def _as_sparse_floats(values: Any, name: str) -> Any:
+    rows = sparse.csr_array(values)
+    return rows.astype(_float_dtype(rows.dtype, name), copy=False)
+
+
+def _float_dtype(dtype: np.dtype[Any], name: str) -> type[np.floating[Any]]:
+    if dtype.kind not in "biuf":
         raise ValueError(
-            f"{name} has dtype {array.dtype}: convert it to numbers first, "
+            f"{name} has dtype {dtype}: convert it to numbers first, "
             f"for example with {name}.astype(float)"
         )
-    short = array.dtype.kind == "f" and array.dtype.itemsize <= 4
-    return array.astype(np.float32 if short else np.float64, copy=False)
+    return np.float32 if dtype.kind == "f" and dtype.itemsize <= 4 else np.float64

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 import paper_reading
 from ridgepass import RidgeStream
+from ridgepass.blocks import Block
 from ridgepass.sketch import SKETCHES
 from streams import FD_FAMILY, norm, streams
 
@@ -17,7 +18,7 @@ def feed(method, A, sketch_size, dtype=F64):
     """Sketch all rows of A, in blocks of ℓ; the last may be short."""
     sketch = SKETCHES[method](A.shape[1], sketch_size, np.dtype(dtype), 0)
     for start in range(0, len(A), sketch_size):
-        sketch.absorb(np.ascontiguousarray(A[start : start + sketch_size], dtype), None)
+        sketch.absorb(Block.of(np.ascontiguousarray(A[start : start + sketch_size], dtype)))
     return sketch
 
 
@@ -36,7 +37,7 @@ def test_agrees_with_the_stacked_svd_reading_of_the_paper(method, stream):
     expected = paper.sketch.T @ paper.sketch
     assert np.abs(covariance - expected).max() <= 1e-8 * top
     assert abs(ours.removed / stream.scale / stream.scale - paper.delta_sum) <= 1e-8 * top
-    shift = ours.covariance(A[:0]).shift / stream.scale / stream.scale
+    shift = ours.covariance(Block.of(A[:0])).shift / stream.scale / stream.scale
     assert abs(shift - paper.alpha_shift) <= 1e-8 * top
 
 
@@ -60,7 +61,7 @@ def test_solutions_agree_with_the_paper_to_1e_8(method, spectrum):
 def test_equations_1_and_2_hold_with_the_known_delta(method, stream):
     A, scale = stream.A, stream.scale
     sketch = feed(method, A, stream.sketch_size)
-    found = sketch.covariance(A[:0])
+    found = sketch.covariance(Block.of(A[:0]))
     gap = (A / scale).T @ (A / scale) - (sketch.rows / scale).T @ (sketch.rows / scale)
     slack = sketch.rounding.bound / scale / scale
     reference = 1e-13 * norm(A / scale) ** 2  # rounding of the check itself
@@ -88,9 +89,9 @@ def test_kept_and_lost_make_up_the_mass(method, stream):
     sketch = feed(method, stream.A, stream.sketch_size)
     mass = norm(stream.A) ** 2
     pending = stream.A[: len(stream.A) // 2]
-    assert sketch.covariance(stream.A[:0]).mass == pytest.approx(mass, rel=1e-10)
+    assert sketch.covariance(Block.of(stream.A[:0])).mass == pytest.approx(mass, rel=1e-10)
     both = mass + norm(pending) ** 2
-    assert sketch.covariance(pending).mass == pytest.approx(both, rel=1e-10)
+    assert sketch.covariance(Block.of(pending)).mass == pytest.approx(both, rel=1e-10)
 
 
 @pytest.mark.parametrize("method", FD_FAMILY)
@@ -100,7 +101,7 @@ def test_blocks_taken_together_are_blocks_taken_in_turn(method, stream, cut):
     cut = min(cut // size * size, len(stream.A))
     for part in (stream.A[:cut], stream.A[cut:]):
         if len(part):
-            together.absorb(part)
+            together.absorb(Block.of(part))
     apart, scale = feed(method, stream.A, size), stream.scale
     top = max(norm(stream.A / scale) ** 2, np.finfo(float).tiny)
     gap = (together.rows / scale).T @ (together.rows / scale)
@@ -187,7 +188,7 @@ def test_a_hundred_thousand_shrinks_do_not_drift(kind, dtype):
     blocks = blocks.astype(dtype)
     sketch = SKETCHES["fd"](d, size, np.dtype(dtype), 0)
     for block in itertools.islice(itertools.cycle(blocks), shrinks):
-        sketch.absorb(block, None)
+        sketch.absorb(Block.of(block))
     wide = blocks.astype(np.longdouble)
     exact = np.einsum("kni,knj->ij", wide, wide) * (shrinks // len(blocks))
     gap = (exact - sketch.rows.T.astype(np.longdouble) @ sketch.rows).astype(float)

@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+from ridgepass.blocks import Block
 from ridgepass.sketch import CountSketch, SignProjection
 
 F64 = np.dtype("float64")
@@ -11,7 +12,7 @@ def feed(kind, A, b, sketch_size, seed=0):
     sketch = kind(A.shape[1], sketch_size, F64, seed)
     for start in range(0, len(A), sketch_size):
         block = slice(start, start + sketch_size)
-        sketch.absorb(A[block], b[block])
+        sketch.absorb(Block(A[block], b[block]))
     return sketch
 
 
@@ -83,7 +84,7 @@ def test_blocks_and_seeds_are_projected_differently(kind):
 def test_the_query_is_the_ridge_solution_of_the_projected_problem(kind, data):
     A, b = data
     sketch = feed(kind, A[:18], b[:18], 6)
-    found = sketch.covariance(A[18:22], b[18:22])
+    found = sketch.covariance(Block(A[18:22], b[18:22]))
     columns = sketch._columns(4)
     C = sketch.rows + columns @ A[18:22]
     rows = found.mix @ np.vstack(found.rows)

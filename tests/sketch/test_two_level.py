@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 
+from ridgepass.blocks import Block
 from ridgepass.sketch.two_level import TwoLevelFrequentDirections, removed_masses
 from streams import norm, streams
 
@@ -11,7 +12,7 @@ F64 = np.dtype("float64")
 def feed(A, sketch_size, seed=0, kind=TwoLevelFrequentDirections):
     sketch = kind(A.shape[1], sketch_size, F64, seed)
     for start in range(0, len(A), sketch.block_rows):
-        sketch.absorb(A[start : start + sketch.block_rows])
+        sketch.absorb(Block.of(A[start : start + sketch.block_rows]))
     return sketch
 
 
@@ -29,7 +30,7 @@ def test_the_sample_is_the_removed_part_on_average():
     for seed in range(draws):
         sketch = feed(A[:20], 10, seed)  # four blocks of five: history behind the last one
         block = A[20:25]
-        step = sketch._shrink(block)
+        step, _ = sketch._shrink(Block.of(block))
         sampled = sketch._sample(step) @ np.vstack([sketch.first.rows, block])
         total += sampled.T @ sampled
     stacked = np.vstack([sketch.first.rows, block])
@@ -70,7 +71,7 @@ def test_the_certificate_covers_the_covariance(stream):
     sketch = feed(A, stream.sketch_size)
     pending = A[: len(A) % sketch.block_rows]
     both = np.vstack([A, pending]) / scale
-    found = sketch.covariance(pending)
+    found = sketch.covariance(Block.of(pending))
     gap = np.linalg.norm(both.T @ both - expand(found) / scale / scale, 2)
     assert gap <= found.error / scale / scale + 1e-12 * norm(both) ** 2
 
@@ -88,17 +89,17 @@ def test_merge_adds_what_was_lost_and_the_waiting_rows():
     left, right = feed(A[:40], 8), feed(A[40:], 6, seed=2)
     lost = left.first.lost + right.first.lost
     removed = left.first.removed + right.first.removed
-    assert len(right.waiting.pending[0]) > 0
+    assert len(right.waiting.waiting().rows) > 0
     sampled = sum(
         norm(part) ** 2
         for sketch in (left, right)
-        for part in (sketch.second.rows, sketch.waiting.pending[0])
+        for part in (sketch.second.rows, sketch.waiting.waiting().rows)
     )
     second = left.second.lost + right.second.lost
     left.merge(right)
-    kept = norm(left.second.rows) ** 2 + norm(left.waiting.pending[0]) ** 2 + left.second.lost
+    kept = norm(left.second.rows) ** 2 + norm(left.waiting.waiting().rows) ** 2 + left.second.lost
     assert kept >= (sampled + second) * (1 - 1e-12)  # and what the merge itself sampled
     assert left.first.lost >= lost
     assert left.first.removed >= removed
-    gap = np.linalg.norm(A.T @ A - expand(left.covariance(A[:0])), 2)
-    assert gap <= left.covariance(A[:0]).error
+    gap = np.linalg.norm(A.T @ A - expand(left.covariance(Block.of(A[:0]))), 2)
+    assert gap <= left.covariance(Block.of(A[:0])).error

@@ -84,7 +84,7 @@ def test_certificates_on_the_paper_s_data_are_of_use(method):
 @given(stream=streams(min_rows=20))
 def test_the_relative_bound_of_rfd_is_below_one_for_any_stream(stream):
     model = RidgeStream("rfd", sketch_size=stream.sketch_size).update(stream.A, stream.b)
-    shift = model._factorised(stream.alpha).covariance.shift
+    shift = model._query().solver.covariance.shift
     relative = model.certificate(stream.alpha).relative
     lemma_1 = shift / (shift + stream.alpha)
     if stream.A.any():
@@ -139,6 +139,10 @@ def test_certify_adds_the_rounding_of_the_solution(solving, coef_norm, absolute,
         covariance_bound=1.0,
         coef_norms=np.array([coef_norm]),
         solving=np.array([solving]),
+        mean=None,
+        scale=None,
+        offset=np.zeros(1),
+        rounding=np.zeros(1),
         n_features=3,
     )
     assert found.coef_bound == pytest.approx([absolute])

@@ -26,7 +26,7 @@ def solve_wide(K, c, alpha):
 
 def covariance_error(model, A):
     """‖AᵀA − K̂‖₂ of a stream, with AᵀA in extended precision."""
-    found = model._factorised(1.0).covariance
+    found = model._query().solver.covariance
     rows = found.mix @ np.vstack(found.rows).astype(float)
     gap = A.T.astype(WIDE) @ A - rows.T.astype(WIDE) @ rows
     return np.linalg.norm(gap.astype(float) - found.shift * np.eye(A.shape[1]), 2)

@@ -1,23 +1,32 @@
 """The verbs every sketch has, and the two shapes in which it hands AᵀA to the solver."""
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
+from scipy.linalg import blas
 
-from ridgepass.kernels import Float64, Rows
+from ridgepass.blocks import Block
+from ridgepass.kernels import (
+    Float64,
+    Part,
+    apply,
+    apply_transposed,
+    orthogonal_mix,
+    stacked_gram,
+)
 
 
 @dataclass(frozen=True)
 class LowRank:
-    """AᵀA ≈ K̂ = SᵀS + shift·I, where the rows of S = mix·vstack(rows) are orthogonal.
+    """AᵀA ≈ K̂ = SᵀS + shift·I, with orthogonal rows S = mix·vstack(rows)·diag(columns).
 
     S stays implicit: ``rows`` are views of the sketch's own arrays, valid until it changes.
 
     Attributes
     ----------
-    rows : tuple of ndarray, each of shape (any, n_features)
+    rows : tuple of ndarray or csc_array, each of shape (any, n_features)
         Stored rows.
     mix : ndarray of shape (rank, number of stored rows)
         How S is made of them.
@@ -31,15 +40,51 @@ class LowRank:
         ‖A‖_F², the sum of all squares; the trace of AᵀA.
     cross : ndarray of shape (n_features, n_targets) or None
         The sketch's own estimate of Aᵀb, for the sketches that project b as well.
+    columns : ndarray of shape (n_features,), optional
+        Multiplies the columns of all rows.
     """
 
-    rows: tuple[Rows, ...]
+    rows: tuple[Part, ...]
     mix: Float64
     squares: Float64
     shift: float
     error: float
     mass: float
     cross: Float64 | None = None
+    columns: Float64 | None = None
+
+    def project(self, vectors: Float64) -> Float64:
+        """Return S·vectors."""
+        if self.columns is not None:
+            vectors = self.columns[:, None] * vectors
+        return self.mix @ apply(self.rows, vectors)
+
+    def lift(self, weights: Float64) -> Float64:
+        """Return Sᵀ·weights."""
+        lifted = apply_transposed(self.rows, self.mix.T @ weights)
+        return lifted if self.columns is None else self.columns[:, None] * lifted
+
+    def rescaled(self, columns: Float64) -> "LowRank":
+        """Return the same for A·diag(columns).
+
+        The scalar shift becomes shift·columns², and is replaced by a scalar again at the price of
+        the largest difference.
+        """
+        gram = stacked_gram(self.rows, exact=True, columns=columns)
+        squares, mix = orthogonal_mix(gram, self.mix)
+        factors = np.square(columns)
+        largest, mean = float(factors.max()), float(factors.mean())
+        uneven = self.shift * max(largest - mean, mean - float(factors.min()))
+        return replace(
+            self,
+            mix=mix,
+            squares=squares,
+            shift=self.shift * mean,
+            error=self.error * largest + uneven,
+            mass=self.mass * largest,
+            cross=None if self.cross is None else columns[:, None] * self.cross,
+            columns=columns,
+        )
 
 
 @dataclass(frozen=True)
@@ -56,22 +101,40 @@ class Dense:
         At least the rounding error of AᵀA in the spectral norm.
     mass : float
         ‖A‖_F², the sum of all squares; the trace of AᵀA.
+    columns : ndarray of shape (n_features,), optional
+        Multiplies the columns of A.
     """
 
     matrix: Float64
-    pending: Rows
+    pending: Float64
     error: float
     mass: float
 
+    columns: Float64 | None = None
+
     shift: ClassVar[float] = 0.0
     cross: ClassVar[None] = None
+
+    def multiply(self, vectors: Float64) -> Float64:
+        """Return AᵀA·vectors."""
+        if self.columns is not None:
+            vectors = self.columns[:, None] * vectors
+        image = blas.dsymm(1.0, self.matrix, vectors, lower=1)
+        image += self.pending.T @ (self.pending @ vectors)
+        return image if self.columns is None else self.columns[:, None] * image
+
+    def rescaled(self, columns: Float64) -> "Dense":
+        """Return the same for A·diag(columns)."""
+        largest = float(np.square(columns).max())
+        error, mass = self.error * largest, self.mass * largest
+        return replace(self, error=error, mass=mass, columns=columns)
 
 
 class Sketch(ABC):
     """What is remembered of the rows of A.
 
-    A subclass sets ``block_rows`` and gives the verbs below. It may rely on ``absorb`` getting
-    validated, finite, C-contiguous rows of its own dtype.
+    A subclass sets ``block_rows``, may set ``sparse_block_rows``, and gives the verbs below. It may
+    rely on ``absorb`` getting validated, finite rows of its own dtype, C-contiguous or sparse.
 
     Parameters
     ----------
@@ -86,6 +149,7 @@ class Sketch(ABC):
     """
 
     block_rows: int
+    sparse_block_rows: int
 
     def __init__(self, n_features: int, sketch_size: int, dtype: np.dtype[Any], seed: int) -> None:
         self.n_features = n_features
@@ -94,7 +158,7 @@ class Sketch(ABC):
         self.seed = seed
 
     @abstractmethod
-    def absorb(self, rows: Rows, targets: Float64) -> None:
+    def absorb(self, block: Block) -> None:
         """Take in one block."""
 
     @abstractmethod
@@ -102,8 +166,12 @@ class Sketch(ABC):
         """Take in another sketch of the same kind, of any size; ``other`` stays as it is."""
 
     @abstractmethod
-    def covariance(self, rows: Rows, targets: Float64) -> LowRank | Dense:
-        """Return K̂ as if ``rows`` were the last block, leaving the sketch as it is."""
+    def rescale(self, ratio: Float64) -> None:
+        """Multiply the columns of all rows so far."""
+
+    @abstractmethod
+    def covariance(self, block: Block) -> LowRank | Dense:
+        """Return K̂ as if ``block`` were the last, leaving the sketch as it is."""
 
     @property
     @abstractmethod

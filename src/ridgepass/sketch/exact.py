@@ -5,28 +5,29 @@ from typing import Any, Self
 import numpy as np
 from scipy.linalg import blas
 
-from ridgepass.kernels import Float64, Rows, unit_roundoff
+from ridgepass.blocks import Block
+from ridgepass.kernels import Float64, unit_roundoff
 from ridgepass.sketch.base import Dense, Sketch
 
 
 class ExactCovariance(Sketch):
     """The lower triangle of AᵀA, added up block by block.
 
-    Always float64, since exactness is what it is chosen for; ``sketch_size`` plays no part.
+    Always float64, since exactness is what it is chosen for; ``sketch_size`` plays no part. Sparse
+    rows are written out a block at a time: d² numbers are kept anyway.
     """
-
-    block_rows = 256
 
     def __init__(
         self, n_features: int, sketch_size: int, dtype: np.dtype[Any], seed: int = 0
     ) -> None:
         super().__init__(n_features, sketch_size, np.dtype(np.float64), seed)
+        self.block_rows = self.sparse_block_rows = 256
         self.matrix: Float64 = np.zeros((n_features, n_features), order="F")
         self.n_blocks = 0
 
-    def absorb(self, rows: Rows, targets: Float64 | None = None) -> None:
+    def absorb(self, block: Block) -> None:
         """Take in one block."""
-        add_gram(self.matrix, rows)
+        add_gram(self.matrix, block.dense())
         self.n_blocks += 1
 
     def merge(self, other: Self) -> None:
@@ -34,8 +35,14 @@ class ExactCovariance(Sketch):
         self.matrix += other.matrix
         self.n_blocks += other.n_blocks
 
-    def covariance(self, rows: Rows, targets: Float64 | None = None) -> Dense:
-        """Return AᵀA with ``rows`` still to be added."""
+    def rescale(self, ratio: Float64) -> None:
+        """Multiply the columns of all rows so far."""
+        self.matrix *= ratio
+        self.matrix *= ratio[:, None]
+
+    def covariance(self, block: Block) -> Dense:
+        """Return AᵀA with a block still to be added."""
+        rows = block.dense()
         # A chain of additions errs by (length)·u·|A|ᵀ|A|, whose norm is at most ‖A‖_F² = tr(AᵀA).
         trace = float(np.trace(self.matrix)) + float(np.vdot(rows, rows))
         chain = self.block_rows + self.n_blocks + 2
@@ -47,7 +54,7 @@ class ExactCovariance(Sketch):
         return self.matrix.nbytes
 
 
-def add_gram(matrix: Float64, rows: Rows) -> None:
+def add_gram(matrix: Float64, rows: Float64) -> None:
     """Add ``rows.T @ rows`` to the lower triangle of a Fortran-ordered matrix, in place."""
     if len(rows):
         blas.dsyrk(1.0, rows.T, beta=1.0, c=matrix, lower=1, overwrite_c=1)

@@ -2,10 +2,12 @@
 
 import math
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Self
 
 import numpy as np
 
+from ridgepass.blocks import Block
 from ridgepass.kernels import (
     Float64,
     Rows,
@@ -24,6 +26,8 @@ REMEASURE_EVERY = 32
 # Thin products are slow: two blocks at once, for the same flops, save 14 % of the time at ℓ = 16
 # and 5 % at 64, but nothing from 128 on, where the longer buffer would also weigh more.
 PAIRED_UP_TO = 64
+# Sparse rows cost little beside one pass over the dense sketch: many blocks share that pass.
+SPARSE_BLOCKS = 8
 # Standard deviations allowed for rounding errors that are taken to be independent.
 CONFIDENCE = 4.0
 
@@ -43,6 +47,10 @@ class Rounding:
 
     def __add__(self, other: "Rounding") -> "Rounding":
         return Rounding(self.stored + other.stored, math.hypot(self.summed, other.summed))
+
+    def times(self, factor: float) -> "Rounding":
+        """Return what it is after BᵀB was multiplied."""
+        return Rounding(self.stored * factor, self.summed * factor)
 
     @property
     def bound(self) -> float:
@@ -115,6 +123,7 @@ class FrequentDirections(Sketch):
     ) -> None:
         super().__init__(n_features, sketch_size, dtype, seed)
         self.block_rows = sketch_size * (2 if sketch_size <= PAIRED_UP_TO else 1)
+        self.sparse_block_rows = sketch_size * SPARSE_BLOCKS
         self.rows: Rows = np.zeros((sketch_size, n_features), dtype)
         self.squares = np.zeros(sketch_size)
         self.removed = 0.0
@@ -122,33 +131,46 @@ class FrequentDirections(Sketch):
         self.updates = 0
         self.rounding = Rounding()
 
-    def absorb(self, rows: Rows, targets: Float64 | None = None) -> None:
+    def absorb(self, block: Block) -> None:
         """Take in rows, in blocks of ``sketch_size``."""
-        self.carry_out(self.plan(rows), rows)
+        if len(block):
+            self.carry_out(self.plan(block), block)
 
-    def plan(self, rows: Rows, *, exact: bool = False) -> Plan:
-        """Work out what ``rows`` will change.
+    def plan(self, block: Block, *, exact: bool = False) -> Plan:
+        """Work out what a block will change.
 
-        One Gram matrix of the old and the new rows tells that of each block and the sketch before
-        it, so several blocks cost a single pass over the wide rows.
+        One Gram matrix of the old and the new rows tells that of each ℓ rows and the sketch before
+        them, so several times ℓ rows cost a single pass over the wide ones. A row that stands for
+        the distance of means goes along with the last of them.
         """
         size = self.sketch_size
-        gram = self.gram(rows, exact=exact)
-        plan = self.plan_of(self.shrink(gram[: 2 * size, : 2 * size]))
-        for start in range(2 * size, len(gram), size):  # line 3
-            seen, block = slice(0, start), slice(start, start + size)
-            joint = np.diag(np.append(plan.squares, np.zeros(len(gram[block]))))
-            joint[size:, size:] = gram[block, block]
-            joint[size:, :size] = gram[block, seen] @ plan.mix.T
+        gram, mass = self.gram(block, exact=exact)
+        edges = [*range(size, size + max(block.n_rows, 1), size), len(gram)]
+        plan = self.plan_of(self.shrink(gram[: edges[1], : edges[1]]), mass)
+        for start, stop in pairwise(edges[1:]):  # line 3
+            seen, new = slice(0, start), slice(start, stop)
+            joint = np.diag(np.append(plan.squares, np.zeros(stop - start)))
+            joint[size:, size:] = gram[new, new]
+            joint[size:, :size] = gram[new, seen] @ plan.mix.T
             joint[:size, size:] = joint[size:, :size].T
             plan = plan.then(self.plan_of(self.shrink(joint)))
         return plan
 
-    def gram(self, rows: Rows, *, exact: bool = False) -> Float64:
-        """Return the Gram matrix of the old rows stacked on ``rows``."""
+    def gram(self, block: Block, *, exact: bool = False) -> tuple[Float64, float]:
+        """Return the Gram matrix of the old rows stacked on a block, and its trace.
+
+        The trace is that before any implicit centring, which is what rounding errors go by.
+        """
         measure = exact or self.updates % REMEASURE_EVERY == REMEASURE_EVERY - 1
         known = None if measure else np.diag(self.squares)
-        return stacked_gram((self.rows, rows), known=known, exact=exact)
+        gram = stacked_gram((self.rows, *block.parts), known=known, exact=exact)
+        mass = float(np.trace(gram))
+        if not block.is_implicit:
+            return gram, mass
+        size = self.sketch_size
+        below = block.fold(gram[size:])
+        left, corner = below[:, :size], block.fold(below[:, size:].T)
+        return np.block([[gram[:size, :size], left.T], [left, corner]]), mass
 
     def shrink(self, gram: Float64, *, n_vectors: int | None = None) -> Shrink:
         """Do lines 4 and 5 for the sketch stacked on one block, given their Gram matrix."""
@@ -157,49 +179,70 @@ class FrequentDirections(Sketch):
         cut = max(float(values[size]), 0.0)
         return Shrink(values, vectors, cut, self._keep(values[:size], cut))  # line 5
 
-    def plan_of(self, step: Shrink) -> Plan:
-        """Return the plan of one shrink."""
-        top, total = max(float(step.values[0]), 0.0), max(float(step.values.sum()), 0.0)
+    def plan_of(self, step: Shrink, mass: float = 0.0) -> Plan:
+        """Return the plan of one shrink; ``mass`` is the trace of what was multiplied for it."""
+        return Plan(step.mix, step.squares, step.cut, step.lost, self._storing(step.values, mass))
+
+    def _storing(self, values: Float64, mass: float = 0.0) -> Rounding:
+        """Return the rounding of one rotation of rows whose squared singular values are given."""
+        top, total = max(float(values[0]), 0.0), max(float(values.sum()), mass)
         size = unit_roundoff(self.dtype) * math.sqrt(top) * math.sqrt(total)
         # Each entry of B moves by u of itself, BᵀB by 2u‖B‖₂‖B‖_F; the eigenvectors' norms move as
         # much again (3.4u in all measured over 5,000 shrinks). Squares may also underflow.
-        underflow = self.n_features * len(step.values) * smallest_number(self.dtype)
-        chain = math.sqrt(self.n_features) + 2 * math.sqrt(len(step.values))
-        rounding = Rounding(8 * size + underflow, chain * size)
-        return Plan(step.mix, step.squares, step.cut, step.lost, rounding)
+        underflow = self.n_features * len(values) * smallest_number(self.dtype)
+        chain = math.sqrt(self.n_features) + 2 * math.sqrt(len(values))
+        return Rounding(8 * size + underflow, chain * size)
 
-    def carry_out(self, plan: Plan, rows: Rows) -> None:
+    def carry_out(self, plan: Plan, block: Block) -> None:
         """Change the sketch as planned, in place."""
-        mix_into(self.rows, plan.mix, self.rows, rows)
+        mix_into(self.rows, self.unfold(plan.mix, block), self.rows, *block.parts)
         self.squares = plan.squares
         self.removed += plan.removed
         self.lost += plan.lost
         self.rounding += plan.rounding
         self.updates += 1
 
+    def unfold(self, mix: Float64, block: Block) -> Float64:
+        """Turn a mix of the old rows stacked on a block's into one of what is stored."""
+        size = self.sketch_size
+        return np.hstack([mix[:, :size], block.unfold(mix[:, size:])])
+
     def merge(self, other: Self) -> None:
         """Stack and shrink; Δ adds (Ghashami et al. 2016, mergeability)."""
-        self.absorb(other.rows.astype(self.dtype, copy=False))
+        self.absorb(Block.of(other.rows.astype(self.dtype, copy=False)))
         self.removed += other.removed
         self.lost += other.lost
         self.rounding += other.rounding
 
-    def covariance(self, rows: Rows, targets: Float64 | None = None) -> LowRank:
-        """Return K̂ as if ``rows`` were the last block, leaving the sketch as it is."""
+    def rescale(self, ratio: Float64) -> None:
+        """Multiply the columns of all rows so far; Δ grows by the largest ratio, squared."""
+        np.multiply(self.rows, ratio, out=self.rows, casting="same_kind")
+        gram = stacked_gram((self.rows,), exact=True)
+        squares, mix = orthogonal_mix(gram, np.eye(self.sketch_size))
+        mix_into(self.rows, mix, self.rows)
+        self.squares = squares
+        largest = float(np.square(ratio).max())
+        self.removed *= largest
+        self.lost *= largest
+        self.rounding = self.rounding.times(largest) + self._storing(squares)
+
+    def covariance(self, block: Block) -> LowRank:
+        """Return K̂ as if ``block`` were the last, leaving the sketch as it is."""
         # float32 training leaves rows orthogonal to about 1e-6; a query can afford to measure.
         exact = self.dtype != np.float64
-        stored: tuple[Rows, ...] = (self.rows,)
         plan = Plan(np.eye(self.sketch_size), self.squares, 0.0, 0.0, Rounding())
-        if len(rows):
-            stored, plan = (self.rows, rows), self.plan(rows, exact=exact)
+        if len(block):
+            plan = self.plan(block, exact=exact)
         elif exact:
-            squares, mix = orthogonal_mix(stacked_gram(stored, exact=True), plan.mix)
+            squares, mix = orthogonal_mix(stacked_gram((self.rows,), exact=True), plan.mix)
             plan = Plan(mix, squares, 0.0, 0.0, Rounding())
         removed = self.removed + plan.removed
         shift = self._shift(removed)
         error = max(shift, removed - shift) + (self.rounding + plan.rounding).bound
         mass = float(plan.squares.sum()) + self.lost + plan.lost
-        return LowRank(stored, plan.mix, plan.squares, shift, error, mass)
+        mix = plan.mix if not len(block) else self.unfold(plan.mix, block)
+        stored = (self.rows, *block.parts) if len(block) else (self.rows,)
+        return LowRank(stored, mix, plan.squares, shift, error, mass)
 
     @property
     def nbytes(self) -> int:

@@ -6,13 +6,17 @@ from typing import Any, Self
 import numpy as np
 from scipy import sparse
 
+from ridgepass.blocks import Block
 from ridgepass.kernels import (
     CONVERSION_PANEL,
     Float64,
+    Part,
     Rows,
     add_mix,
     apply_transposed,
+    is_sparse,
     orthogonal_mix,
+    panel,
     panels,
     stacked_gram,
 )
@@ -31,6 +35,7 @@ class Projection(Sketch):
     ) -> None:
         super().__init__(n_features, sketch_size, dtype, seed)
         self.block_rows = sketch_size
+        self.sparse_block_rows = 8 * sketch_size  # one pass over C for many sparse rows
         self.rows: Rows = np.zeros((sketch_size, n_features), dtype)
         self.targets: Float64 | None = None
         self.draws = 0
@@ -40,14 +45,14 @@ class Projection(Sketch):
         """Draw the columns of Π for the next block; a shorter block gets the first of them."""
 
     @abstractmethod
-    def _project_into(self, columns: Float64, rows: Rows) -> None:
-        """Add ``columns @ rows`` to C."""
+    def _project_into(self, columns: Float64, rows: tuple[Part, ...]) -> None:
+        """Add ``columns @ vstack(rows)`` to C."""
 
-    def absorb(self, rows: Rows, targets: Float64) -> None:
+    def absorb(self, block: Block) -> None:
         """Take in one block."""
-        columns = self._columns(len(rows))
-        self._project_into(columns, rows)
-        self.targets = self._projected(columns, targets)
+        columns = self._columns(len(block))
+        self._project_into(block.unfold(columns), block.parts)
+        self.targets = self._projected(columns, block.targets)
         self.draws += 1
 
     def merge(self, other: Self) -> None:
@@ -62,21 +67,26 @@ class Projection(Sketch):
             for start in range(0, other.sketch_size, self.block_rows):
                 taken = slice(start, start + self.block_rows)
                 rows = np.ascontiguousarray(other.rows[taken], self.dtype)
-                self.absorb(rows, other.targets[taken])
+                self.absorb(Block(rows, other.targets[taken]))
             return
         signs = self._generator(merging=True).choice([-1.0, 1.0], self.sketch_size)
         self.rows += signs[:, None] * other.rows
         self.targets = self._projected(np.diag(signs), other.targets)
         self.draws += 1
 
-    def covariance(self, rows: Rows, targets: Float64) -> LowRank:
-        """Return CᵀC and Cᵀ(Πb) as if ``rows`` were the last block."""
-        columns = self._columns(len(rows))
-        stored = (self.rows, rows)
-        mix = np.hstack([np.eye(self.sketch_size), columns])
+    def rescale(self, ratio: Float64) -> None:
+        """Multiply the columns of all rows so far."""
+        np.multiply(self.rows, ratio, out=self.rows, casting="same_kind")
+
+    def covariance(self, block: Block) -> LowRank:
+        """Return CᵀC and Cᵀ(Πb) as if ``block`` were the last."""
+        columns = self._columns(len(block))
+        stored = (self.rows, *block.parts)
+        mix = np.hstack([np.eye(self.sketch_size), block.unfold(columns)])
         squares, mix_orthogonal = orthogonal_mix(stacked_gram(stored, exact=True), mix)
-        cross = apply_transposed(stored, mix.T @ self._projected(columns, targets))
-        return LowRank(stored, mix_orthogonal, squares, 0.0, np.inf, np.inf, cross)
+        cross = apply_transposed(stored, mix.T @ self._projected(columns, block.targets))
+        mass = float(squares.sum())  # an estimate; the certificate is infinite whatever it is
+        return LowRank(stored, mix_orthogonal, squares, 0.0, np.inf, mass, cross)
 
     @property
     def nbytes(self) -> int:
@@ -105,8 +115,8 @@ class SignProjection(Projection):
         columns: Float64 = (2.0 * signs.T - 1.0) / np.sqrt(self.sketch_size)
         return columns
 
-    def _project_into(self, columns: Float64, rows: Rows) -> None:
-        add_mix(self.rows, columns, rows)
+    def _project_into(self, columns: Float64, rows: tuple[Part, ...]) -> None:
+        add_mix(self.rows, columns, *rows)
 
 
 class CountSketch(Projection):
@@ -119,7 +129,12 @@ class CountSketch(Projection):
         columns[pairs // 2, np.arange(n_rows)] = 1.0 - 2.0 * (pairs % 2)
         return columns
 
-    def _project_into(self, columns: Float64, rows: Rows) -> None:
-        scatter = sparse.csr_array(columns.astype(self.dtype))
-        for part in panels(self.n_features, CONVERSION_PANEL):
-            self.rows[:, part] += scatter @ rows[:, part]
+    def _project_into(self, columns: Float64, rows: tuple[Part, ...]) -> None:
+        start = 0
+        for part in rows:
+            stop = start + part.shape[0]
+            scatter = sparse.csr_array(columns[:, start:stop].astype(self.dtype))
+            for span in panels(self.n_features, CONVERSION_PANEL):
+                product = scatter @ panel(part, span)
+                self.rows[:, span] += product.toarray() if is_sparse(product) else product
+            start = stop

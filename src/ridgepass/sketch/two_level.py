@@ -5,7 +5,8 @@ from typing import Any, Self
 import numpy as np
 from scipy.linalg import block_diag
 
-from ridgepass.blocks import BlockBuffer
+from ridgepass.blocks import Block
+from ridgepass.intake import Batch, DenseIntake
 from ridgepass.kernels import Float64, Rows, mix_into, orthogonal_mix, stacked_gram, top_eigenpairs
 from ridgepass.sketch.base import LowRank, Sketch
 from ridgepass.sketch.frequent_directions import FrequentDirections, Shrink
@@ -26,16 +27,16 @@ class TwoLevelFrequentDirections(Sketch):
         second_size = sketch_size // 2
         self.first = FrequentDirections(n_features, sketch_size - second_size, dtype)
         self.second = FrequentDirections(n_features, second_size, dtype)
-        self.waiting = BlockBuffer(second_size, n_features, 0, dtype)
-        self.block_rows = self.first.sketch_size
+        self.waiting = DenseIntake(second_size, n_features, 0, dtype)
+        self.block_rows = self.sparse_block_rows = self.first.sketch_size
 
-    def absorb(self, rows: Rows, targets: Float64 | None = None) -> None:
+    def absorb(self, block: Block) -> None:
         """Take in one block."""
-        step = self._shrink(rows)
-        sample = self._sample(step)
+        step, mass = self._shrink(block)
+        sample = self.first.unfold(self._sample(step), block)
         sampled = np.empty((len(sample), self.n_features), self.dtype)
-        mix_into(sampled, sample, self.first.rows, rows)
-        self.first.carry_out(self.first.plan_of(step), rows)
+        mix_into(sampled, sample, self.first.rows, *block.parts)
+        self.first.carry_out(self.first.plan_of(step, mass), block)
         self._keep(sampled)
 
     def merge(self, other: Self) -> None:
@@ -45,23 +46,31 @@ class TwoLevelFrequentDirections(Sketch):
         self.first.rounding += other.first.rounding
         for start in range(0, other.first.sketch_size, self.block_rows):
             rows = other.first.rows[start : start + self.block_rows]
-            self.absorb(rows.astype(self.dtype, copy=False))
+            self.absorb(Block.of(rows.astype(self.dtype, copy=False)))
         self.second.merge(other.second)
-        self._keep(other.waiting.pending[0])
+        self._keep(other._waiting_rows())
 
-    def covariance(self, rows: Rows, targets: Float64 | None = None) -> LowRank:
-        """Return K̂ as if ``rows`` were the last block, leaving the sketch as it is."""
-        kept = np.eye(self.first.sketch_size, self.first.sketch_size + len(rows))
+    def rescale(self, ratio: Float64) -> None:
+        """Multiply the columns of all rows so far."""
+        self.first.rescale(ratio)
+        self.second.rescale(ratio)
+        waiting = self._waiting_rows()
+        np.multiply(waiting, ratio, out=waiting, casting="same_kind")
+
+    def covariance(self, block: Block) -> LowRank:
+        """Return K̂ as if ``block`` were the last, leaving the sketch as it is."""
+        kept = np.eye(self.first.sketch_size, self.first.sketch_size + len(block))
         sample, kept_squares = kept[:0], self.first.squares
         removed, lost, rounding = self.first.removed, self.first.lost, self.first.rounding
-        if len(rows):
-            step = self._shrink(rows)
+        if len(block):
+            step, trace = self._shrink(block)
             kept, sample, kept_squares = step.mix, self._sample(step), step.squares
-            plan = self.first.plan_of(step)
+            plan = self.first.plan_of(step, trace)
             removed, lost = removed + plan.removed, lost + plan.lost
             rounding += plan.rounding
-        waiting = self.waiting.pending[0]
-        stored = (self.first.rows, rows, self.second.rows, waiting)
+        kept, sample = self.first.unfold(kept, block), self.first.unfold(sample, block)
+        waiting = self._waiting_rows()
+        stored = (self.first.rows, *block.parts, self.second.rows, waiting)
         n_second = self.second.sketch_size + len(waiting)
         q_mix = block_diag(sample, np.eye(n_second))
         # 0 ⪯ K − BᵀB ⪯ Δ·I and 0 ⪯ QᵀQ ⪯ ‖Q‖₂²·I bound the difference on either side.
@@ -78,10 +87,10 @@ class TwoLevelFrequentDirections(Sketch):
         """Bytes of the arrays kept."""
         return self.first.nbytes + self.second.nbytes + self.waiting.nbytes
 
-    def _shrink(self, rows: Rows) -> Shrink:
+    def _shrink(self, block: Block) -> tuple[Shrink, float]:
         """Shrink the first level with one block, keeping the vectors of what is removed too."""
-        gram = self.first.gram(rows)
-        return self.first.shrink(gram, n_vectors=len(gram))
+        gram, mass = self.first.gram(block)
+        return self.first.shrink(gram, n_vectors=len(gram)), mass
 
     def _sample(self, step: Shrink) -> Float64:
         """Draw removed rows of ``step``; return how they are mixed of its stacked rows."""
@@ -96,8 +105,12 @@ class TwoLevelFrequentDirections(Sketch):
         sample: Float64 = np.sqrt(weight)[:, None] * step.vectors.T[chosen]
         return sample
 
+    def _waiting_rows(self) -> Rows:
+        rows: Rows = self.waiting.waiting().rows
+        return rows
+
     def _keep(self, rows: Rows) -> None:
-        for block, _ in self.waiting.feed(rows, np.empty((len(rows), 0))):
+        for block in self.waiting.feed(Batch(rows, np.empty((len(rows), 0)))):
             self.second.absorb(block)
 
 

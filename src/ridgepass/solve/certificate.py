@@ -1,11 +1,11 @@
 """How far a solution can be from exact ridge, from what is known after the stream."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from ridgepass.kernels import Float64, column_norms
+from ridgepass.kernels import Float64, column_norms, is_sparse, unit_roundoff
 from ridgepass.validation import as_rows, check_finite
 
 
@@ -20,9 +20,17 @@ class Certificate:
     covariance_bound : float
         At least ‖AᵀA − K̂‖₂.
     coef_bound : float or ndarray of shape (n_targets,)
-        At least ‖x̂ − x‖₂, x being exact ridge.
+        At least ‖x̂ − x‖₂, x being exact ridge; both for scaled columns, if they are scaled.
     relative : float or ndarray of shape (n_targets,)
         At least ‖x̂ − x‖₂/‖x‖₂.
+    mean : ndarray of shape (n_features,) or None
+        What rows are centred on, for a model with an intercept.
+    scale : ndarray of shape (n_features,) or None
+        What columns are divided by.
+    offset : float or ndarray of shape (n_targets,)
+        What rounding of the intercept may add to any prediction.
+    rounding : float or ndarray of shape (n_targets,)
+        What rounding of ⟨a, x̂⟩ may add, for each unit of the length of a.
     n_features : int
         Columns of A.
     """
@@ -31,20 +39,25 @@ class Certificate:
     covariance_bound: float
     coef_bound: float | Float64
     relative: float | Float64
+    mean: Float64 | None = field(repr=False)
+    scale: Float64 | None = field(repr=False)
+    offset: float | Float64 = field(repr=False)
+    rounding: float | Float64 = field(repr=False)
     n_features: int
 
-    def prediction_bound(self, rows: ArrayLike) -> Float64:
-        """Bound how far the prediction ⟨a, x̂⟩ is from exact ridge's, for each row a.
+    def prediction_bound(self, rows: Any) -> Float64:
+        """Bound how far each prediction is from exact ridge's.
 
         Parameters
         ----------
-        rows : array_like of shape (n_rows, n_features)
+        rows : array_like or sparse, of shape (n_rows, n_features)
             Where predictions are made.
 
         Returns
         -------
         ndarray of shape (n_rows,) or (n_rows, n_targets)
-            ‖a‖₂ times ``coef_bound`` (Theorems 1 and 2, prediction of one row).
+            ‖(a − mean)/scale‖₂ times ``coef_bound`` for each row a (Theorems 1 and 2, prediction of
+            one row), and rounding.
         """
         given = as_rows(rows, "rows").astype(np.float64, copy=False)
         if given.shape[1] != self.n_features:
@@ -53,15 +66,24 @@ class Certificate:
                 "give the same columns as in training"
             )
         check_finite(given, "rows", given.dtype)
-        norms = column_norms(given.T)
-        bounds: Float64 = np.multiply.outer(norms, self.coef_bound)
-        return bounds
+        scale = np.ones(self.n_features) if self.scale is None else self.scale
+        mean = np.zeros(self.n_features) if self.mean is None else self.mean
+        if is_sparse(given):
+            lengths, distances = _sparse_distances(given, mean, scale)
+        else:
+            lengths = column_norms((given / scale).T)
+            distances = column_norms(((given - mean) / scale).T)
+        bounds: Float64 = np.multiply.outer(distances, self.coef_bound)
+        bounds += np.multiply.outer(lengths, self.rounding)
+        return bounds + self.offset
 
     def of_target(self, index: int) -> "Certificate":
         """Return the certificate of one target, with floats for arrays."""
-        coef_bound = float(np.atleast_1d(self.coef_bound)[index])
-        relative = float(np.atleast_1d(self.relative)[index])
-        return replace(self, coef_bound=coef_bound, relative=relative)
+        names = ("coef_bound", "relative", "offset", "rounding")
+        one: dict[str, Any] = {
+            name: float(np.atleast_1d(getattr(self, name))[index]) for name in names
+        }
+        return replace(self, **one)
 
 
 def certify(
@@ -71,6 +93,10 @@ def certify(
     covariance_bound: float,
     coef_norms: Float64,
     solving: Float64,
+    mean: Float64 | None,
+    scale: Float64 | None,
+    offset: Float64,
+    rounding: Float64,
     n_features: int,
 ) -> Certificate:
     """Bound the distance from x̂ to exact ridge x = (K + alpha·I)⁻¹c.
@@ -87,8 +113,8 @@ def certify(
         ‖x̂‖.
     solving : ndarray of shape (n_targets,)
         At least ‖x̂ − x̃‖, where x̃ = (K̂ + alpha·I)⁻¹c without rounding.
-    n_features : int
-        Columns of A.
+    mean, scale, offset, rounding, n_features
+        As in the certificate.
 
     Notes
     -----
@@ -103,7 +129,20 @@ def certify(
         relative = np.fmin(by_lemma, _over(absolute, coef_norms - absolute))
     absolute = np.where(np.isnan(absolute), np.inf, absolute)
     relative = np.where(np.isnan(relative), np.inf, relative)
-    return Certificate(alpha, covariance_bound, absolute, relative, n_features)
+    return Certificate(
+        alpha, covariance_bound, absolute, relative, mean, scale, offset, rounding, n_features
+    )
+
+
+def _sparse_distances(rows: Any, mean: Float64, scale: Float64) -> tuple[Float64, Float64]:
+    """Return ‖a/scale‖ and at least ‖(a − mean)/scale‖ for sparse rows a."""
+    scaled, centre = rows.multiply(1 / scale).tocsr(), mean / scale
+    squares = np.asarray(scaled.power(2).sum(axis=1)).ravel()
+    lengths, away = np.sqrt(squares), float(column_norms(centre[:, None])[0])
+    rounding = 4 * (len(mean) + 4) * unit_roundoff(np.dtype(np.float64))
+    slack = rounding * np.square(lengths + away)
+    distances = np.sqrt(np.maximum(squares - 2 * (scaled @ centre) + away**2, 0.0) + slack)
+    return lengths, distances
 
 
 def _over(above: Float64, below: Float64) -> Float64:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 import numpy as np
-from scipy.linalg import blas, eigh, lapack
+from scipy.linalg import eigh, lapack
 
 from ridgepass.kernels import Float64, column_norms, unit_roundoff
 from ridgepass.sketch import Dense
@@ -32,11 +32,9 @@ class DenseSolver:
 
     def error_norms(self, alpha: float, coef: Float64) -> Float64:
         """Bound the distance of ``coef`` from the solution without rounding, for each target."""
-        pending = self.covariance.pending
-        image = blas.dsymm(1.0, self.covariance.matrix, coef, lower=1)
-        image += pending.T @ (pending @ coef)
-        residual = self.cross - image - alpha * coef
-        chain = (len(coef) + len(pending) + 4) * unit_roundoff(np.dtype(np.float64))
+        residual = self.cross - self.covariance.multiply(coef) - alpha * coef
+        length = len(coef) + len(self.covariance.pending) + 4
+        chain = length * unit_roundoff(np.dtype(np.float64))
         size = (alpha + self.covariance.mass) * column_norms(coef)
         rounding = chain * (size + column_norms(self.cross))
         with np.errstate(divide="ignore"):
@@ -47,6 +45,9 @@ class DenseSolver:
         """Return a copy of AᵀA, lower triangle, with the pending rows added."""
         matrix = self.covariance.matrix.copy(order="F")
         add_gram(matrix, self.covariance.pending)
+        if self.covariance.columns is not None:
+            matrix *= self.covariance.columns
+            matrix *= self.covariance.columns[:, None]
         return matrix
 
     def _solve_by_cholesky(self, matrix: Float64, alpha: float) -> Float64:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ridgepass.kernels import Float64, apply, apply_transposed, column_norms, unit_roundoff
+from ridgepass.kernels import Float64, column_norms, unit_roundoff
 from ridgepass.sketch import LowRank
 
 
@@ -18,7 +18,7 @@ class LowRankSolver:
     def __init__(self, covariance: LowRank, cross: Float64) -> None:
         self.covariance = covariance
         self.cross = cross
-        self.projected = self._project(cross)  # line 8
+        self.projected = covariance.project(cross)  # line 8
 
     def solve(self, alphas: Sequence[float]) -> Float64:
         """Return coefficients of shape (n_alphas, n_features, n_targets)."""
@@ -30,11 +30,11 @@ class LowRankSolver:
         The residual is solved for in turn, since most of it lies in the leading directions, where
         ‖residual‖/alpha would be far too much.
         """
+        cov = self.covariance
         residual = self.cross - self._multiply(alpha, coef)
-        (correction,) = self._solve(residual, self._project(residual), [alpha])
+        (correction,) = self._solve(residual, cov.project(residual), [alpha])
         left = residual - self._multiply(alpha, correction)
         # The residuals' own rounding: their longest sums run over the features and the rows.
-        cov = self.covariance
         chain = (len(coef) + sum(cov.mix.shape)) * unit_roundoff(np.dtype(np.float64))
         size = (alpha + cov.shift + float(cov.squares.sum())) * column_norms(coef)
         rounding = chain * (size + column_norms(self.cross))
@@ -44,21 +44,16 @@ class LowRankSolver:
             )
         return norms
 
-    def _project(self, vectors: Float64) -> Float64:
-        return self.covariance.mix @ apply(self.covariance.rows, vectors)
-
     def _multiply(self, alpha: float, coef: Float64) -> Float64:
         """Return (K̂ + alpha·I)·coef."""
         cov = self.covariance
-        inside = apply_transposed(cov.rows, cov.mix.T @ self._project(coef))
-        return inside + (alpha + cov.shift) * coef
+        return cov.lift(cov.project(coef)) + (alpha + cov.shift) * coef
 
     def _solve(self, cross: Float64, projected: Float64, alphas: Sequence[float]) -> Float64:
         cov = self.covariance
         ridges = np.asarray(alphas)[:, None] + cov.shift
         shares = projected[:, None, :] / (cov.squares[:, None] + ridges.T)[:, :, None]
-        weights = cov.mix.T @ shares.reshape(len(cov.mix), -1)
-        inside = apply_transposed(cov.rows, weights).reshape(len(cross), len(ridges), -1)
+        inside = cov.lift(shares.reshape(len(cov.mix), -1)).reshape(len(cross), len(ridges), -1)
         coefs = cross[:, None, :] - inside  # line 9
         coefs /= ridges[None]
         return np.moveaxis(coefs, 1, 0)

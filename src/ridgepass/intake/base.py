@@ -1,0 +1,216 @@
+"""What dense and sparse intake share: targets, weights, means and units.
+
+Every sum in the package runs over these blocks, so any split of the same rows into batches gives
+bitwise the same state.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ridgepass.blocks import Block
+from ridgepass.centring import RunningMean, shift_factor
+from ridgepass.kernels import Float64, Rows, column_squares
+from ridgepass.scaling import Scaling
+
+
+class Batch(NamedTuple):
+    """Rows and targets on their way in; with origins, these are already subtracted."""
+
+    rows: Any
+    targets: Float64
+    weights: Float64 | None = None
+    origin: Rows | None = None
+    target_origin: Rows | None = None
+
+
+class Intake(ABC):
+    """Holds the rows of the block that is not yet full, and what preparing a block needs.
+
+    Parameters
+    ----------
+    block_rows : int
+        Rows in a block.
+    n_features, n_targets : int
+        Columns of A and of b.
+    dtype : dtype
+        What rows are converted to; targets are float64.
+    centre : bool
+        Whether blocks are centred, for a model with an intercept.
+    scaling : Scaling or None
+        The columns' units.
+    """
+
+    def __init__(
+        self,
+        block_rows: int,
+        n_features: int,
+        n_targets: int,
+        dtype: np.dtype[Any],
+        *,
+        centre: bool = False,
+        scaling: Scaling | None = None,
+    ) -> None:
+        self.block_rows = block_rows
+        self.n_features = n_features
+        self.dtype = dtype
+        self.centre = centre
+        self.scaling = scaling
+        self.filled = 0
+        self.started = False
+        self.weight = 0.0  # of the rows in finished blocks
+        self.feature_mean = RunningMean(np.zeros(n_features if centre else 1), dtype)
+        self.target_mean = RunningMean(np.zeros(n_targets if centre else 1), np.dtype(np.float64))
+        # Σ weight·‖μ_block − reference‖² of finished blocks: what centring may have rounded.
+        self.offset_mass = 0.0
+        self.target_offset_mass: Float64 = np.zeros(n_targets)
+        self._targets: Float64 = np.empty((block_rows, n_targets))
+        self._weights: Float64 = np.empty(block_rows)
+
+    @abstractmethod
+    def feed(self, batch: Batch) -> Iterator[Block]:
+        """Yield each block that is full now, finished; keep the rest.
+
+        A yielded block is valid until the next one is asked for.
+        """
+
+    @abstractmethod
+    def pending(self) -> Block:
+        """Return the rows that wait as the block they would be, changing nothing."""
+
+    @abstractmethod
+    def waiting(self) -> Batch:
+        """Return the rows that wait as the batch that brings them back."""
+
+    @abstractmethod
+    def rebase(self, high: Rows, target_high: Rows, units: Float64 | float) -> None:
+        """Measure waiting rows and targets from the means' new place, given the old."""
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the buffers, whether filled or not."""
+        means = self.feature_mean.nbytes + self.target_mean.nbytes
+        scaling = 0 if self.scaling is None else self.scaling.nbytes
+        return self._targets.nbytes + self._weights.nbytes + means + scaling
+
+    @property
+    def touches_rows(self) -> bool:
+        """Whether rows are changed before they are sketched, weights apart."""
+        return self.centre or self.scaling is not None
+
+    @property
+    def units(self) -> Float64 | float:
+        """What each column is divided by on its way in."""
+        return 1.0 if self.scaling is None else self.scaling.units
+
+    @property
+    def waiting_weight(self) -> float:
+        """Weight of the rows that wait."""
+        return float(self._weights[: self.filled].sum())
+
+    def target_offset(self) -> Float64:
+        """Return the mean of the waiting targets less their reference."""
+        if not self.filled or not self.centre:
+            return np.zeros(self._targets.shape[1])
+        offset: Float64 = self._weights[: self.filled] @ self._targets[: self.filled]
+        return offset / self.waiting_weight
+
+    def start_at(self, row: Rows, target: Rows) -> None:
+        """Choose what features and targets are measured from until the first block is full."""
+        if self.centre and not self.started:
+            self.feature_mean = RunningMean(row, self.dtype)
+            self.target_mean = RunningMean(target, np.dtype(np.float64))
+        self.started = True
+
+    def means(self) -> tuple[Float64, Float64]:
+        """Return the means of features and targets over all rows, the waiting ones included."""
+        if not self.centre:
+            return np.zeros(self.n_features), np.zeros(self._targets.shape[1])
+        if not self.filled:
+            return self.feature_mean.value, self.target_mean.value
+        share = self.waiting_weight / (self.weight + self.waiting_weight)
+        return (
+            self.feature_mean.moved(share, self._feature_distance()),
+            self.target_mean.moved(share, self.target_mean.distance(self.target_offset())),
+        )
+
+    def total_weight(self) -> float:
+        """Return the weight of all rows, the waiting ones included."""
+        return self.weight + self.waiting_weight
+
+    def deviations(self) -> Float64:
+        """Return what columns are divided by, from all rows, the waiting ones included."""
+        assert self.scaling is not None
+        squares = self.scaling.squares
+        if self.filled:
+            squares = self.scaling.including(block_squares(self.pending()))
+        return self.scaling.deviations(squares, self.total_weight())
+
+    @abstractmethod
+    def _feature_distance(self) -> Float64:
+        """Return the mean of the waiting rows less that of the finished ones."""
+
+    def _waiting_weights(self) -> Float64 | None:
+        """Return the weights of the waiting rows, or None where all are one."""
+        weights = self._weights[: self.filled]
+        return None if (weights == 1.0).all() else weights
+
+    def _roots(self) -> Float64 | None:
+        """Return √weights of the waiting rows, or None where all are one."""
+        weights = self._waiting_weights()
+        return None if weights is None else np.sqrt(weights)
+
+    def _keep_targets(self, batch: Batch, here: slice) -> None:
+        taken = slice(self.filled, self.filled + here.stop - here.start)
+        reference = self.target_mean.high
+        if batch.target_origin is not None:
+            reference = reference - batch.target_origin
+        np.subtract(batch.targets[here], reference, out=self._targets[taken])
+        self._weights[taken] = 1.0 if batch.weights is None else batch.weights[here]
+
+    def _centred_targets(self, n_shifts: int) -> Float64:
+        """Return the waiting targets centred and weighted, with the shift's below them."""
+        result = np.empty((self.filled + n_shifts, self._targets.shape[1]))
+        inside, offset = result[: self.filled], self.target_offset()
+        np.subtract(self._targets[: self.filled], offset, out=inside)
+        factor = shift_factor(self.weight, self.waiting_weight)
+        result[self.filled :] = factor * self.target_mean.distance(offset)
+        roots = self._roots()
+        if roots is not None:
+            inside *= roots[:, None]
+        return result
+
+    def _move_means(self, offset: Float64, distance: Float64) -> None:
+        """Count the waiting rows as finished; ``offset`` is in units, ``distance`` in original."""
+        weight = self.waiting_weight
+        if self.centre:
+            target_offset = self.target_offset()
+            self.offset_mass += weight * float(offset @ offset)
+            self.target_offset_mass += weight * np.square(target_offset)
+            share = weight / (self.weight + weight)
+            self.feature_mean.move(share, distance)
+            self.target_mean.move(share, self.target_mean.distance(target_offset))
+        self.weight += weight
+        self.filled = 0
+
+    def _new_units(self, block: Block) -> tuple[Float64 | None, Float64 | None]:
+        if self.scaling is None:
+            return None, None
+        changes = self.scaling.update(block_squares(block), self.total_weight())
+        if changes[1] is not None:
+            self.offset_mass *= float(changes[1].max()) ** 2
+        return changes
+
+
+def block_squares(block: Block) -> Float64:
+    """Return the sum of squares of each column of a block, in float64."""
+    n_stored = block.rows.shape[0]
+    weights = np.ones(n_stored) if block.factors is None else np.square(block.factors)
+    total = column_squares(block.rows, weights)
+    if block.mean is not None:  # the weighted mean of the stored rows, so that this centres them
+        total -= weights.sum() * np.square(block.mean[0].astype(np.float64))
+    if block.shift is not None:
+        total += np.square(block.shift[0].astype(np.float64))
+    return np.maximum(total, 0.0)

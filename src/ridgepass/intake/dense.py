@@ -1,0 +1,123 @@
+"""Dense rows, copied once and centred in place."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from ridgepass.blocks import Block
+from ridgepass.centring import shift_factor
+from ridgepass.intake.base import Batch, Intake
+from ridgepass.kernels import Float64, Rows, apply_transposed, is_sparse
+
+
+class DenseIntake(Intake):
+    """Copies each row once, less the running mean; centres a full block in place."""
+
+    def __init__(self, block_rows: int, n_features: int, *args: Any, **options: Any) -> None:
+        super().__init__(block_rows, n_features, *args, **options)
+        # np.empty costs no memory until a row is written, so blocks that are views never pay.
+        self._rows: Rows = np.empty((block_rows + self.centre, n_features), self.dtype)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the buffers, whether filled or not."""
+        return super().nbytes + self._rows.nbytes
+
+    def feed(self, batch: Batch) -> Iterator[Block]:
+        """Yield each block that is full now; whole blocks that need no change are views."""
+        rows = batch.rows
+        as_is = not is_sparse(rows) and rows.dtype == self.dtype and rows.flags.c_contiguous
+        plain = as_is and batch.weights is None and not self.touches_rows
+        start, n_rows = 0, rows.shape[0]
+        while start < n_rows:
+            stop = min(start + self.block_rows - self.filled, n_rows)
+            here = slice(start, stop)
+            if plain and self.filled == 0 and stop - start == self.block_rows:
+                self.weight += self.block_rows
+                yield Block(rows[here], batch.targets[here])
+            else:
+                self._keep(batch, here)
+                if self.filled == self.block_rows:
+                    yield self._finish()
+            start = stop
+
+    def pending(self) -> Block:
+        """Return the waiting rows with centring and weights left implicit."""
+        rows, roots = self._rows[: self.filled], self._roots()
+        if not self.centre or not self.filled:
+            return Block(rows, self._centred_targets(0), roots)
+        units = self.units
+        offset, distance = self._offset()
+        factor = shift_factor(self.weight, self.waiting_weight)
+        shift = None if factor == 0.0 else (factor * distance / units)[None]
+        n_shifts = int(shift is not None)
+        targets = self._centred_targets(n_shifts)
+        return Block(rows, targets, roots, offset[None], shift, n_shifts)
+
+    def waiting(self) -> Batch:
+        """Return the rows that wait, less their reference, in original units."""
+        rows: Rows = self._rows[: self.filled]
+        targets, weights = self._targets[: self.filled], self._waiting_weights()
+        if self.scaling is not None:
+            rows = rows * self.scaling.units
+        if not self.centre:
+            return Batch(rows, targets, weights)
+        return Batch(rows, targets, weights, self.feature_mean.high, self.target_mean.high)
+
+    def rebase(self, high: Rows, target_high: Rows, units: Float64 | float) -> None:
+        """Measure waiting rows and targets from the means' new place, given the old."""
+        if not self.filled or not self.touches_rows:
+            return
+        gap = np.subtract(high, self.feature_mean.high, dtype=np.float64)
+        for row in self._rows[: self.filled]:  # one at a time, for the sake of memory
+            row[:] = (row * units + gap) / self.units
+        self._targets[: self.filled] += target_high - self.target_mean.high
+
+    def _keep(self, batch: Batch, here: slice) -> None:
+        chunk = batch.rows[here].toarray() if is_sparse(batch.rows) else batch.rows[here]
+        taken = self._rows[self.filled : self.filled + len(chunk)]
+        reference = self.feature_mean.high
+        if batch.origin is not None:
+            reference = np.subtract(reference, batch.origin, dtype=np.float64)
+        if self.centre:
+            np.subtract(chunk, reference, out=taken, casting="same_kind")
+        else:
+            taken[:] = chunk
+        if self.scaling is not None:
+            np.divide(taken, self.scaling.units, out=taken, casting="same_kind")
+        self._keep_targets(batch, here)
+        self.filled += len(chunk)
+
+    def _offset(self) -> tuple[Float64, Float64]:
+        """Return μ_block − reference in units, and μ_block − μ in original units."""
+        weights = self._weights[: self.filled, None]
+        offset = apply_transposed((self._rows[: self.filled],), weights)[:, 0]
+        offset /= weights.sum()
+        return offset, self.feature_mean.distance(offset * self.units)
+
+    def _feature_distance(self) -> Float64:
+        return self._offset()[1]
+
+    def _finish(self) -> Block:
+        """Centre and weight the full block in place."""
+        rows, n_shifts = self._rows[: self.filled], 0
+        offset = distance = np.zeros(0)
+        if self.centre:
+            offset, distance = self._offset()
+            rows -= offset.astype(self.dtype)
+            factor = shift_factor(self.weight, self.waiting_weight)
+            if factor > 0.0:
+                self._rows[self.filled] = factor * distance / self.units
+                n_shifts = 1
+        roots = self._roots()
+        if roots is not None:
+            rows *= roots[:, None].astype(self.dtype)
+        rows = self._rows[: self.filled + n_shifts]
+        block = Block(rows, self._centred_targets(n_shifts), n_shifts=n_shifts)
+        ratio, before = self._new_units(block)
+        if ratio is not None:
+            np.multiply(rows, ratio, out=rows, casting="same_kind")
+            offset = offset * ratio if self.centre else offset
+        self._move_means(offset, distance)
+        return Block(rows, block.targets, n_shifts=n_shifts, ratio=before)

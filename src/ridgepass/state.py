@@ -1,0 +1,179 @@
+"""What a stream holds once the number of columns is known."""
+
+import copy
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from ridgepass.blocks import Block
+from ridgepass.centring import shift_factor
+from ridgepass.intake import Batch, DenseIntake, Intake, SparseIntake
+from ridgepass.kernels import Float64, smallest_number, unit_roundoff
+from ridgepass.moments import Moments
+from ridgepass.scaling import Scaling
+from ridgepass.sketch import Sketch
+
+
+@dataclass
+class State:
+    """A sketch, exact moments, and the rows that wait for their block to fill up."""
+
+    sketch: Sketch
+    moments: Moments
+    intake: Intake
+    single: bool
+    rounded: bool = False  # whether rows were rounded on their way into the sketch
+
+    @classmethod
+    def empty(
+        cls,
+        sketch: Sketch,
+        n_targets: int,
+        *,
+        single: bool,
+        is_sparse: bool,
+        centre: bool,
+        scaling: Scaling | None,
+    ) -> "State":
+        """Return the state of no rows."""
+        kind = SparseIntake if is_sparse else DenseIntake
+        block_rows = sketch.sparse_block_rows if is_sparse else sketch.block_rows
+        intake = kind(
+            block_rows, sketch.n_features, n_targets, sketch.dtype, centre=centre, scaling=scaling
+        )
+        return cls(sketch, Moments.empty(sketch.n_features, n_targets), intake, single)
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether rows are kept sparse."""
+        return isinstance(self.intake, SparseIntake)
+
+    @property
+    def n_features(self) -> int:
+        """Columns of A."""
+        return len(self.moments.cross)
+
+    @property
+    def n_targets(self) -> int:
+        """Columns of b."""
+        return len(self.moments.target_mass)
+
+    @property
+    def n_rows(self) -> int:
+        """Rows seen."""
+        return self.moments.n_rows + self.intake.filled
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all arrays."""
+        return self.sketch.nbytes + self.moments.nbytes + self.intake.nbytes
+
+    def check_shape(self, n_features: int, n_targets: int, single: bool) -> None:
+        """Raise unless rows and targets of this shape belong to the stream."""
+        if n_features != self.n_features:
+            raise ValueError(
+                f"these rows have {n_features} features, the stream has {self.n_features}: "
+                "give the same columns in every batch"
+            )
+        if n_targets != self.n_targets or single != self.single:
+            raise ValueError(
+                f"these targets have shape {_shape(n_targets, single)}, the stream's have "
+                f"{_shape(self.n_targets, self.single)}: give the same targets in every batch"
+            )
+
+    def absorb(self, batch: Batch) -> None:
+        """Take in a batch."""
+        narrowed = batch.rows.dtype.itemsize > self.sketch.dtype.itemsize
+        self.rounded |= narrowed or self.intake.touches_rows or batch.weights is not None
+        first = batch.rows[:1]
+        row = first if isinstance(first, np.ndarray) else first.toarray()
+        self.intake.start_at(row[0], batch.targets[0])
+        for block in self.intake.feed(batch):
+            if block.ratio is not None:
+                self.sketch.rescale(block.ratio)
+                self.moments.rescale(block.ratio)
+            self.sketch.absorb(block)
+            self.moments.update(block)
+
+    def merge(self, other: "State") -> None:
+        """Take in another stream, which stays as it is."""
+        wider = other.sketch.dtype.itemsize > self.sketch.dtype.itemsize
+        self.rounded |= other.rounded or wider
+        # An empty stream measures from where the other does.
+        self.intake.start_at(other.intake.feature_mean.high, other.intake.target_mean.high)
+        if other.moments.n_rows:
+            self._merge_blocks(other)
+        if other.intake.filled:
+            self.absorb(other.intake.waiting())
+
+    def _merge_blocks(self, other: "State") -> None:
+        """Take in what the other has sketched."""
+        mine, theirs = self.intake, other.intake
+        place = mine.feature_mean.high, mine.target_mean.high, mine.units
+        distance = mine.feature_mean.distance_to(theirs.feature_mean)
+        target_distance = mine.target_mean.distance_to(theirs.target_mean)
+        factor = shift_factor(mine.weight, theirs.weight)
+        sketch, moments, offset_mass = other.sketch, other.moments, theirs.offset_mass
+        if mine.scaling is not None and theirs.scaling is not None:
+            ratio = mine.scaling.merge(theirs.scaling, factor * distance)
+            if ratio is not None:
+                sketch, moments = copy.deepcopy((sketch, moments))
+                sketch.rescale(ratio)
+                moments.rescale(ratio)
+                offset_mass *= float(ratio.max()) ** 2
+        self.sketch.merge(sketch)
+        self.moments.merge(moments)
+        if mine.centre:
+            if factor > 0.0:
+                row = (factor * distance / mine.units)[None].astype(self.sketch.dtype)
+                bridge = Block(row, factor * target_distance[None], n_shifts=1)
+                self.sketch.absorb(bridge)
+                self.moments.update(bridge)
+            mine.offset_mass += offset_mass
+            mine.target_offset_mass += theirs.target_offset_mass
+            share = theirs.weight / (mine.weight + theirs.weight)
+            mine.feature_mean.move(share, distance)
+            mine.target_mean.move(share, target_distance)
+        mine.weight += theirs.weight
+        mine.rebase(*place)
+
+    def displacement(self, mass: float, pending: Block) -> float:
+        """Bound ‖Ã − A‖_F, where Ã are the rows as sketched and A as they should be.
+
+        Each entry is rounded when the running mean is taken off, when its block is centred, and
+        when it is weighted and scaled; means err by a sum over a block. ``mass`` is ‖A‖_F².
+        """
+        if not self.rounded:
+            return 0.0
+        dtype, offset_mass = self.sketch.dtype, self.intake.offset_mass
+        if pending.mean is not None:
+            offset_mass += self.intake.waiting_weight * float(np.vdot(pending.mean, pending.mean))
+        count = (self.n_rows + self.moments.n_blocks) * self.n_features
+        underflow = smallest_number(dtype) * math.sqrt(count)
+        return self._steps() * math.sqrt(mass + offset_mass) + underflow
+
+    def target_displacement(self, target_mass: Float64) -> Float64:
+        """Bound the same for the targets, whose squares sum up to ``target_mass``."""
+        if not self.rounded:
+            return np.zeros(self.n_targets)
+        intake = self.intake
+        waiting = intake.waiting_weight * np.square(intake.target_offset())
+        steps = 8 * (intake.block_rows + 8) * unit_roundoff(np.dtype(float))
+        bound: Float64 = steps * np.sqrt(target_mass + intake.target_offset_mass + waiting)
+        return bound
+
+    def mean_steps(self) -> float:
+        """Bound the error of the means, in units of their columns' spread; zero without any."""
+        if not self.intake.centre:
+            return 0.0
+        return 4 * (self.intake.block_rows + 4) * unit_roundoff(np.dtype(np.float64))
+
+    def _steps(self) -> float:
+        """Count the roundings that an entry may go through, in units of itself."""
+        storing = 6 if self.intake.touches_rows else 2
+        return storing * unit_roundoff(self.sketch.dtype) + self.mean_steps()
+
+
+def _shape(n_targets: int, single: bool) -> str:
+    return "(n_rows,)" if single else f"(n_rows, {n_targets})"
