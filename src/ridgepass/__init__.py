@@ -2,8 +2,22 @@
 
 from importlib.metadata import version
 
+from ridgepass.estimators import (
+    RidgePath,
+    StreamingRidge,
+    StreamingRidgeClassifier,
+    StreamingRidgeCV,
+)
 from ridgepass.solve import Certificate
 from ridgepass.stream import RidgeStream
 
 __version__ = version("ridgepass")
-__all__ = ["Certificate", "RidgeStream", "__version__"]
+__all__ = [
+    "Certificate",
+    "RidgePath",
+    "RidgeStream",
+    "StreamingRidge",
+    "StreamingRidgeCV",
+    "StreamingRidgeClassifier",
+    "__version__",
+]

@@ -57,7 +57,8 @@ class Block:
     @property
     def parts(self) -> tuple[Part, ...]:
         """What is stored: ``fold(vstack(parts))`` are the rows."""
-        return (self.rows, *(part for part in (self.mean, self.shift) if part is not None))
+        below = [row for row in (self.mean, self.shift) if row is not None]
+        return (self.rows, np.vstack(below)) if below else (self.rows,)
 
     @property
     def is_implicit(self) -> bool:

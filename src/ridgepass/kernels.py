@@ -27,6 +27,7 @@ Part: TypeAlias = Any  # Rows, or a csc_array: by columns, since the kernels wal
 GRAM_PANEL = 4096
 MIX_PANEL_BYTES = 2048  # of each row
 CONVERSION_PANEL = 1024
+SPARSE_PANEL = 4096  # wide, since each costs SciPy about 0.1 ms
 
 _BLAS_LOCK = threading.Lock()
 
@@ -96,31 +97,37 @@ def stacked_gram(
 def mix_into(out: Rows, mix: Float64, old: Rows, *new: Part) -> None:
     """Set ``out`` to ``mix @ vstack([old, *new])``; ``out`` may be ``old``."""
     left, *right = _split(mix.astype(out.dtype, copy=False), (old, *new))
+    dense = [pair for pair in zip(right, new, strict=True) if not is_sparse(pair[1])]
     for span, (total, term) in _mix_panels(out, 2):
         np.matmul(left, old[:, span], out=total)
-        out[:, span] = total
-        for factor, part in zip(right, new, strict=True):
-            _add_product(out[:, span], term, factor, part, span)
+        for factor, part in dense[:-1]:
+            total += np.matmul(factor, part[:, span], out=term)
+        for factor, part in dense[-1:]:
+            np.add(total, np.matmul(factor, part[:, span], out=term), out=out[:, span])
+        if not dense:
+            out[:, span] = total
+    _add_sparse(out, right, new)
 
 
 def add_mix(out: Rows, mix: Float64, *rows: Part) -> None:
     """Add ``mix @ vstack(rows)`` to ``out``."""
     factors = _split(mix.astype(out.dtype, copy=False), rows)
-    for span, (term,) in _mix_panels(out, 1):
-        for factor, part in zip(factors, rows, strict=True):
-            _add_product(out[:, span], term, factor, part, span)
+    dense = [pair for pair in zip(factors, rows, strict=True) if not is_sparse(pair[1])]
+    for span, (term,) in _mix_panels(out, 1) if dense else ():
+        for factor, part in dense:
+            out[:, span] += np.matmul(factor, part[:, span], out=term)
+    _add_sparse(out, factors, rows)
 
 
-def _add_product(total: Rows, term: Rows, factor: Rows, part: Part, span: slice) -> None:
-    """Add ``factor @ part[:, span]`` to ``total``; ``term`` is room for the product."""
-    if is_sparse(part):
-        # (AᵀB)ᵀ: SciPy's sparse-times-dense runs along contiguous rows of the dense factor.
-        total += (panel(part, span).T @ np.ascontiguousarray(factor.T)).T
-    elif part.dtype == term.dtype:
-        np.matmul(factor, part[:, span], out=term)
-        total += term
-    else:
-        total += factor @ part[:, span]
+def _add_sparse(out: Rows, factors: Sequence[Rows], rows: Sequence[Part]) -> None:
+    """Add ``factor @ part`` to ``out`` for the sparse parts among ``rows``."""
+    for factor, part in zip(factors, rows, strict=True):
+        if not is_sparse(part):
+            continue
+        # As (partᵀ·factorᵀ)ᵀ, since SciPy runs along contiguous rows of the dense side.
+        transposed = np.ascontiguousarray(factor.T)
+        for span in panels(out.shape[1], SPARSE_PANEL):
+            out[:, span] += (panel(part, span).T @ transposed).T
 
 
 def apply(rows: Sequence[Part], vectors: Float64) -> Float64:
@@ -165,11 +172,8 @@ def panel(part: Part, span: slice) -> Any:
     if not is_sparse(part):
         return part[:, span]
     first, last = part.indptr[span.start], part.indptr[span.stop]
-    inside = (
-        part.data[first:last],
-        part.indices[first:last],
-        part.indptr[span.start : span.stop + 1] - first,
-    )
+    starts = part.indptr[span.start : span.stop + 1] - first
+    inside = part.data[first:last], part.indices[first:last], starts
     return sparse.csc_array(inside, shape=(part.shape[0], span.stop - span.start))
 
 

@@ -1,6 +1,7 @@
 """What a stream answers from, looked at once for all questions until the next row."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,8 +23,8 @@ class Query:
         What rows and targets were centred on; zeros without an intercept.
     scale : ndarray of shape (n_features,) or None
         What columns are divided by.
-    weight : float
-        Sum of the rows' weights.
+    n_rows, weight : int, float
+        Number of the rows and sum of their weights.
     target_mass : ndarray of shape (n_targets,)
         Squares of the centred targets.
     displacement : float
@@ -38,6 +39,7 @@ class Query:
     mean: Float64
     target_mean: Float64
     scale: Float64 | None
+    n_rows: int
     weight: float
     target_mass: Float64
     displacement: float
@@ -59,7 +61,8 @@ class Query:
             scale = intake.deviations()
             columns = intake.scaling.units / scale
             if (columns != 1.0).any():
-                covariance, cross = covariance.rescaled(columns), columns[:, None] * cross
+                mass = intake.scaled_mass(scale)
+                covariance, cross = covariance.rescaled(columns, mass), columns[:, None] * cross
                 displacement *= float(columns.max())
                 cross_error *= float(columns.max())
         mean, target_mean = intake.means()
@@ -68,6 +71,7 @@ class Query:
             mean=mean,
             target_mean=target_mean,
             scale=scale,
+            n_rows=state.n_rows,
             weight=intake.total_weight(),
             target_mass=moments.target_mass,
             displacement=displacement,
@@ -93,6 +97,42 @@ class Query:
             rounding=(len(coef) + 8) * unit_roundoff(np.dtype(np.float64)) * norms,
             n_features=len(coef),
         )
+
+    def generalised_error(self, alphas: Sequence[float]) -> Float64:
+        """Estimate the mean squared error on new rows, of shape (n_alphas, n_targets).
+
+        Generalised cross-validation (Golub, Heath & Wahba 1979): the mean squared error on the rows
+        seen over the squared share of degrees of freedom left. Both come from the sketch's spectrum
+        and the exact moments.
+        """
+        centred = int(self.mean_steps > 0)
+        rank = min(self.n_rows - centred, len(self.mean))
+        used = self.solver.degrees_of_freedom(alphas, rank) + centred
+        left = 1 - used / self.n_rows
+        inside = self._squared_errors(self.solver.solve(alphas)) / self.weight
+        share = np.square(np.maximum(left, 0.0))[:, None]
+        return np.divide(inside, share, out=np.full_like(inside, np.inf), where=share > 0)
+
+    def mean_squared_error(self, coefs: Float64, intercepts: Float64) -> Float64:
+        """Estimate the mean squared error of any models on the rows seen.
+
+        Parameters
+        ----------
+        coefs : ndarray of shape (n_models, n_features, n_targets)
+            In original units.
+        intercepts : ndarray of shape (n_models, n_targets)
+            Zeros without an intercept.
+        """
+        scaled = coefs if self.scale is None else coefs * self.scale[:, None]
+        bias = self.target_mean - np.tensordot(coefs, self.mean, axes=(1, 0)) - intercepts
+        errors: Float64 = self._squared_errors(scaled) / self.weight + np.square(bias)
+        return errors
+
+    def _squared_errors(self, coefs: Float64) -> Float64:
+        """Estimate ‖b − Ax‖² of centred rows for coefficients of the scaled columns."""
+        cross = np.einsum("kdt,dt->kt", coefs, self.solver.exact_cross)
+        found: Float64 = self.target_mass - 2 * cross + self.solver.quadratic(coefs)
+        return np.maximum(found, 0.0)
 
     def _intercept_error(self, coef_norms: Float64) -> Float64:
         """Bound what rounding does to mean(b) − mean(A)·coef."""

@@ -112,6 +112,11 @@ class RidgeStream:
         return 0 if self._state is None else self._state.n_rows
 
     @property
+    def weight(self) -> float:
+        """Sum of the weights of the rows seen."""
+        return 0.0 if self._state is None else self._state.intake.total_weight()
+
+    @property
     def nbytes(self) -> int:
         """Bytes that the stream holds on to."""
         return 0 if self._state is None else self._state.nbytes
@@ -133,6 +138,18 @@ class RidgeStream:
         weights : array_like of shape (n_rows,), optional
             How often each row counts; any numbers of at least zero.
         """
+        state, batch = self._checked(A, b, weights)
+        self._state, self._answers = state, None
+        if batch.rows.shape[0]:
+            state.absorb(batch)
+        return self
+
+    def check(self, A: Any, b: ArrayLike, weights: ArrayLike | None = None) -> None:
+        """Raise what ``update`` would raise for these rows, taking none of them in."""
+        self._checked(A, b, weights)
+
+    def _checked(self, A: Any, b: ArrayLike, weights: ArrayLike | None) -> tuple[State, Batch]:
+        """Return the state that is to take in a batch, and the batch."""
         rows = validation.as_rows(A)
         targets, single = validation.as_targets(b, rows.shape[0])
         by_row = None if weights is None else validation.as_weights(weights, rows.shape[0])
@@ -146,10 +163,7 @@ class RidgeStream:
         if by_row is not None and not by_row.all():
             present = by_row > 0
             rows, targets, by_row = rows[present], targets[present], by_row[present]
-        self._state, self._answers = state, None
-        if rows.shape[0]:
-            state.absorb(Batch(rows, targets, by_row))
-        return self
+        return state, Batch(rows, targets, by_row)
 
     def merge(self, other: "RidgeStream") -> Self:
         """Take in another stream of the same options; ``other`` stays as it is.
@@ -183,7 +197,9 @@ class RidgeStream:
 
     def copy(self) -> "RidgeStream":
         """Return an independent copy."""
-        return copy.deepcopy(self)
+        twin = copy.copy(self)
+        twin._state, twin._answers = copy.deepcopy(self._state), None
+        return twin
 
     def solve(self, alpha: float | Sequence[float] | Float64) -> Float64:
         """Return ridge coefficients, for one alpha or for many at once.
@@ -240,6 +256,45 @@ class RidgeStream:
         query = self._solvable(value)
         certificate = query.certificate(value)
         return certificate.of_target(0) if self._seen.single else certificate
+
+    def generalised_error(self, alphas: Sequence[float] | Float64) -> Float64:
+        """Estimate the mean squared error on new rows by generalised cross-validation.
+
+        Parameters
+        ----------
+        alphas : sequence of float
+            Ridge parameters.
+
+        Returns
+        -------
+        ndarray of shape (n_alphas,) or (n_alphas, n_targets)
+            From the sketch's spectrum and the exact moments; no row is read again.
+        """
+        values, _ = validation.as_alphas(alphas)
+        scores = self._solvable(min(values)).generalised_error(values)
+        return scores[:, 0] if self._seen.single else scores
+
+    def mean_squared_error(self, coefs: Float64, intercepts: Float64) -> Float64:
+        """Estimate the mean squared error of any models on the rows seen.
+
+        Parameters
+        ----------
+        coefs, intercepts : ndarray
+            As ``solve`` gives them for several alphas, and ``intercept`` for these.
+
+        Returns
+        -------
+        ndarray of shape (n_models,) or (n_models, n_targets)
+            Exact for ``method="exact"``, otherwise estimated from sketch and moments.
+        """
+        if self._seen.single:
+            coefs, intercepts = coefs[..., None], intercepts[..., None]
+        errors = self._query().mean_squared_error(coefs, intercepts)
+        return errors[:, 0] if self._seen.single else errors
+
+    def largest_eigenvalue(self) -> float:
+        """Estimate ‖AᵀA‖₂ of the rows as solved for: centred, weighted and scaled."""
+        return self._query().solver.largest_eigenvalue()
 
     @property
     def _scales(self) -> bool:

@@ -148,6 +148,14 @@ class Intake(ABC):
             squares = self.scaling.including(block_squares(self.pending()))
         return self.scaling.deviations(squares, self.total_weight())
 
+    def scaled_mass(self, scale: Float64) -> float:
+        """Return the sum of squares of all rows, centred and divided by ``scale``."""
+        assert self.scaling is not None
+        squares = self.scaling.squares
+        if self.filled:
+            squares = self.scaling.including(block_squares(self.pending()))
+        return float((squares / np.square(scale)).sum())
+
     @abstractmethod
     def _feature_distance(self) -> Float64:
         """Return the mean of the waiting rows less that of the finished ones."""

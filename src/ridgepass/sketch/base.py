@@ -42,6 +42,9 @@ class LowRank:
         The sketch's own estimate of Aᵀb, for the sketches that project b as well.
     columns : ndarray of shape (n_features,), optional
         Multiplies the columns of all rows.
+    kept_loss, largest_loss : float
+        For estimates, not for bounds: how much AᵀA typically exceeds SᵀS in the directions of S,
+        and how much at most in any other.
     """
 
     rows: tuple[Part, ...]
@@ -52,6 +55,8 @@ class LowRank:
     mass: float
     cross: Float64 | None = None
     columns: Float64 | None = None
+    kept_loss: float = 0.0
+    largest_loss: float = 0.0
 
     def project(self, vectors: Float64) -> Float64:
         """Return S·vectors."""
@@ -64,8 +69,8 @@ class LowRank:
         lifted = apply_transposed(self.rows, self.mix.T @ weights)
         return lifted if self.columns is None else self.columns[:, None] * lifted
 
-    def rescaled(self, columns: Float64) -> "LowRank":
-        """Return the same for A·diag(columns).
+    def rescaled(self, columns: Float64, mass: float) -> "LowRank":
+        """Return the same for A·diag(columns), whose squares sum up to ``mass``.
 
         The scalar shift becomes shift·columns², and is replaced by a scalar again at the price of
         the largest difference.
@@ -81,9 +86,11 @@ class LowRank:
             squares=squares,
             shift=self.shift * mean,
             error=self.error * largest + uneven,
-            mass=self.mass * largest,
+            mass=mass,
             cross=None if self.cross is None else columns[:, None] * self.cross,
             columns=columns,
+            kept_loss=self.kept_loss * mean,
+            largest_loss=self.largest_loss * mean,
         )
 
 
@@ -123,11 +130,10 @@ class Dense:
         image += self.pending.T @ (self.pending @ vectors)
         return image if self.columns is None else self.columns[:, None] * image
 
-    def rescaled(self, columns: Float64) -> "Dense":
-        """Return the same for A·diag(columns)."""
+    def rescaled(self, columns: Float64, mass: float) -> "Dense":
+        """Return the same for A·diag(columns), whose squares sum up to ``mass``."""
         largest = float(np.square(columns).max())
-        error, mass = self.error * largest, self.mass * largest
-        return replace(self, error=error, mass=mass, columns=columns)
+        return replace(self, error=self.error * largest, mass=mass, columns=columns)
 
 
 class Sketch(ABC):

@@ -27,7 +27,8 @@ REMEASURE_EVERY = 32
 # and 5 % at 64, but nothing from 128 on, where the longer buffer would also weigh more.
 PAIRED_UP_TO = 64
 # Sparse rows cost little beside one pass over the dense sketch: many blocks share that pass.
-SPARSE_BLOCKS = 8
+# The Gram matrix of all of them must stay small: about a thousand rows, 4 to 16 times ℓ.
+SPARSE_ROWS = 1024
 # Standard deviations allowed for rounding errors that are taken to be independent.
 CONFIDENCE = 4.0
 
@@ -123,7 +124,7 @@ class FrequentDirections(Sketch):
     ) -> None:
         super().__init__(n_features, sketch_size, dtype, seed)
         self.block_rows = sketch_size * (2 if sketch_size <= PAIRED_UP_TO else 1)
-        self.sparse_block_rows = sketch_size * SPARSE_BLOCKS
+        self.sparse_block_rows = sketch_size * min(max(SPARSE_ROWS // sketch_size, 4), 16)
         self.rows: Rows = np.zeros((sketch_size, n_features), dtype)
         self.squares = np.zeros(sketch_size)
         self.removed = 0.0
@@ -242,7 +243,16 @@ class FrequentDirections(Sketch):
         mass = float(plan.squares.sum()) + self.lost + plan.lost
         mix = plan.mix if not len(block) else self.unfold(plan.mix, block)
         stored = (self.rows, *block.parts) if len(block) else (self.rows,)
-        return LowRank(stored, mix, plan.squares, shift, error, mass)
+        return LowRank(
+            stored,
+            mix,
+            plan.squares,
+            shift,
+            error,
+            mass,
+            kept_loss=self._kept_loss(removed),
+            largest_loss=removed,
+        )
 
     @property
     def nbytes(self) -> int:
@@ -256,6 +266,10 @@ class FrequentDirections(Sketch):
     def _shift(self, removed: float) -> float:
         """Return the scalar added to BᵀB in every direction."""
         return 0.0
+
+    def _kept_loss(self, removed: float) -> float:
+        """Return what a direction has lost that was kept throughout."""
+        return removed
 
 
 class RobustFrequentDirections(FrequentDirections):
@@ -274,3 +288,6 @@ class IncrementalSVD(FrequentDirections):
 
     def _keep(self, values: Float64, cut: float) -> Float64:
         return np.maximum(values, 0.0)
+
+    def _kept_loss(self, removed: float) -> float:
+        return 0.0

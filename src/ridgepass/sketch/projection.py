@@ -41,16 +41,30 @@ class Projection(Sketch):
         self.draws = 0
 
     @abstractmethod
-    def _columns(self, n_rows: int) -> Float64:
+    def _columns(self, n_rows: int, *, merging: bool = False) -> Float64:
         """Draw the columns of Π for the next block; a shorter block gets the first of them."""
 
     @abstractmethod
     def _project_into(self, columns: Float64, rows: tuple[Part, ...]) -> None:
         """Add ``columns @ vstack(rows)`` to C."""
 
+    def _projection(self, n_rows: int) -> Float64:
+        """Return the columns of Π for the next block.
+
+        The first ℓ rows of all are kept as they are: that is unbiased too, and exact until more
+        rows come.
+        """
+        columns = self._columns(n_rows)
+        if self.draws == 0:
+            kept = min(n_rows, self.sketch_size)
+            columns[:, :kept] = np.eye(self.sketch_size, kept)
+        return columns
+
     def absorb(self, block: Block) -> None:
         """Take in one block."""
-        columns = self._columns(len(block))
+        self._add(self._projection(len(block)), block)
+
+    def _add(self, columns: Float64, block: Block) -> None:
         self._project_into(block.unfold(columns), block.parts)
         self.targets = self._projected(columns, block.targets)
         self.draws += 1
@@ -67,7 +81,7 @@ class Projection(Sketch):
             for start in range(0, other.sketch_size, self.block_rows):
                 taken = slice(start, start + self.block_rows)
                 rows = np.ascontiguousarray(other.rows[taken], self.dtype)
-                self.absorb(Block(rows, other.targets[taken]))
+                self._add(self._columns(len(rows), merging=True), Block(rows, other.targets[taken]))
             return
         signs = self._generator(merging=True).choice([-1.0, 1.0], self.sketch_size)
         self.rows += signs[:, None] * other.rows
@@ -80,7 +94,7 @@ class Projection(Sketch):
 
     def covariance(self, block: Block) -> LowRank:
         """Return CᵀC and Cᵀ(Πb) as if ``block`` were the last."""
-        columns = self._columns(len(block))
+        columns = self._projection(len(block))
         stored = (self.rows, *block.parts)
         mix = np.hstack([np.eye(self.sketch_size), block.unfold(columns)])
         squares, mix_orthogonal = orthogonal_mix(stacked_gram(stored, exact=True), mix)
@@ -108,9 +122,11 @@ class SignProjection(Projection):
     The paper prints ±√ℓ, with which E[ΠᵀΠ] would be ℓ²·I.
     """
 
-    def _columns(self, n_rows: int) -> Float64:
+    def _columns(self, n_rows: int, *, merging: bool = False) -> Float64:
         words = -(-self.sketch_size // 64)
-        bits = self._generator().integers(256, size=(n_rows, 8 * words), dtype=np.uint8)
+        bits = self._generator(merging=merging).integers(
+            256, size=(n_rows, 8 * words), dtype=np.uint8
+        )
         signs = np.unpackbits(bits, axis=1, count=self.sketch_size)
         columns: Float64 = (2.0 * signs.T - 1.0) / np.sqrt(self.sketch_size)
         return columns
@@ -122,8 +138,8 @@ class SignProjection(Projection):
 class CountSketch(Projection):
     """Π with one random sign in a random place of each column; the paper's CSrr."""
 
-    def _columns(self, n_rows: int) -> Float64:
-        generator = self._generator()
+    def _columns(self, n_rows: int, *, merging: bool = False) -> Float64:
+        generator = self._generator(merging=merging)
         pairs = generator.integers(2 * self.sketch_size, size=n_rows)
         columns = np.zeros((self.sketch_size, n_rows))
         columns[pairs // 2, np.arange(n_rows)] = 1.0 - 2.0 * (pairs % 2)

@@ -80,7 +80,9 @@ class TwoLevelFrequentDirections(Sketch):
         squares, mix = orthogonal_mix(gram, np.vstack([b_mix, q_mix]))
         mass = lost + float(kept_squares.sum())
         error = max(q_top, removed) + rounding.bound
-        return LowRank(stored, mix, squares, 0.0, error, mass)
+        return LowRank(
+            stored, mix, squares, 0.0, error, mass, kept_loss=removed / 2, largest_loss=removed
+        )
 
     @property
     def nbytes(self) -> int:

@@ -8,10 +8,10 @@ from ridgepass.solve.low_rank import LowRankSolver
 
 
 def factorise(covariance: LowRank | Dense, cross: Float64) -> LowRankSolver | DenseSolver:
-    """Prepare to solve for many alphas; ``cross`` gives way to the sketch's own estimate."""
+    """Prepare to solve for many alphas."""
     if isinstance(covariance, Dense):
         return DenseSolver(covariance, cross)
-    return LowRankSolver(covariance, cross if covariance.cross is None else covariance.cross)
+    return LowRankSolver(covariance, cross)
 
 
 __all__ = ["Certificate", "DenseSolver", "LowRankSolver", "certify", "factorise"]

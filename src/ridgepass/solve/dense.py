@@ -19,11 +19,12 @@ class DenseSolver:
 
     def __init__(self, covariance: Dense, cross: Float64) -> None:
         self.covariance = covariance
-        self.cross = cross
+        self.exact_cross = self.cross = cross
+        self._eigen: tuple[Float64, Float64] | None = None
 
     def solve(self, alphas: Sequence[float]) -> Float64:
         """Return coefficients of shape (n_alphas, n_features, n_targets)."""
-        if len(alphas) > MANY_ALPHAS:
+        if len(alphas) > MANY_ALPHAS or self._eigen is not None:
             return self._solve_by_eigenvectors(alphas)
         matrix = self._covariance()
         *others, last = alphas
@@ -40,6 +41,33 @@ class DenseSolver:
         with np.errstate(divide="ignore"):
             norms: Float64 = (column_norms(residual) + rounding) / np.float64(alpha)
         return norms
+
+    def quadratic(self, coefs: Float64) -> Float64:
+        """Return xᵀAᵀAx, of shape (n_alphas, n_targets), for coefficients of any origin."""
+        columns = np.moveaxis(coefs, 1, 0).reshape(coefs.shape[1], -1)
+        values: Float64 = (columns * self.covariance.multiply(columns)).sum(axis=0)
+        return values.reshape(len(coefs), -1)
+
+    def degrees_of_freedom(self, alphas: Sequence[float], rank: int) -> Float64:
+        """Return tr(AᵀA(AᵀA + alpha·I)⁻¹) for each alpha; AᵀA has ``rank`` nonzero eigenvalues."""
+        values = self.eigenpairs()[0][-rank:, None] if rank else np.zeros((1, 1))
+        ridges = values + np.asarray(alphas)
+        shares = np.divide(values, ridges, out=np.zeros_like(ridges), where=ridges > 0)
+        freedom: Float64 = shares.sum(axis=0)
+        return freedom
+
+    def largest_eigenvalue(self) -> float:
+        """Return ‖AᵀA‖₂."""
+        return float(self.eigenpairs()[0][-1])
+
+    def eigenpairs(self) -> tuple[Float64, Float64]:
+        """Return eigenvalues, ascending and not negative, and eigenvectors; computed once."""
+        if self._eigen is None:
+            values, vectors = eigh(
+                self._covariance(), lower=True, overwrite_a=True, check_finite=False, driver="evd"
+            )
+            self._eigen = np.maximum(values, 0.0), vectors
+        return self._eigen
 
     def _covariance(self) -> Float64:
         """Return a copy of AᵀA, lower triangle, with the pending rows added."""
@@ -63,10 +91,8 @@ class DenseSolver:
         return coef
 
     def _solve_by_eigenvectors(self, alphas: Sequence[float]) -> Float64:
-        values, vectors = eigh(
-            self._covariance(), lower=True, overwrite_a=True, check_finite=False, driver="evd"
-        )
-        ridges = np.maximum(values, 0.0)[:, None] + np.asarray(alphas)
+        values, vectors = self.eigenpairs()
+        ridges = values[:, None] + np.asarray(alphas)
         if not ridges.all():
             raise ValueError(
                 "alpha=0 leaves AᵀA singular: the columns are linearly dependent, "

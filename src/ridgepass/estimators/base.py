@@ -1,0 +1,140 @@
+"""How a streaming estimator learns and merges."""
+
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import Any, Self
+
+from ridgepass.estimators.batch import Origin, Targets
+from ridgepass.estimators.fitted import FittedModel
+from ridgepass.estimators.inputs import check_names, check_rows, errors_of
+from ridgepass.estimators.learned import Learned
+from ridgepass.estimators.settings import MATTER_TO_MERGE, Settings, as_alpha
+
+
+class StreamingEstimator(FittedModel):
+    """Training for a linear model of one alpha.
+
+    All checks come before any change: a call that fails leaves the estimator as it was, whatever it
+    had learned. Subclasses store their parameters in ``__init__``, as scikit-learn wants it.
+    """
+
+    alpha: Any
+    sketch_size: Any
+    memory: Any
+    method: Any
+    fit_intercept: Any
+    standardize: Any
+    feature_scale: Any
+    dtype: Any
+    random_state: Any
+
+    @abstractmethod
+    def _read_targets(
+        self, y: Any, sample_weight: Any, n_rows: int, known: Origin | None, **how: Any
+    ) -> Targets:
+        """Check y and the weights of a batch; ``known`` is None for the first one."""
+
+    def _alpha_in_use(self) -> float:
+        return as_alpha(self.alpha)
+
+    def _check_parameters(self) -> None:
+        """Check, before training, what `Settings` does not."""
+        self._alpha_in_use()
+
+    def merge(self, other: Self) -> Self:
+        """Take in what another estimator has learned, as if both streams had been one.
+
+        Parameters
+        ----------
+        other : estimator of the same class
+            Stays as it is. Its alpha and sketch size may be others; its method, scaling and kind of
+            intercept may not. One that has learned nothing changes nothing.
+
+        Returns
+        -------
+        self
+            Which need not have been fitted.
+        """
+        with errors_of(self):
+            if type(other) is not type(self):
+                raise TypeError(f"cannot merge with {type(other).__name__}: give the same class")
+            if other is self:
+                raise ValueError("cannot merge with itself: its rows would count twice")
+            theirs, mine = other._learned, self._learned
+            if theirs is None:
+                return self
+            settings = Settings.of(self) if mine is None else mine.settings
+            self._check_mergeable(other, settings, theirs)
+            if mine is None:
+                self._check_parameters()
+                fresh = self._start(settings, theirs.origin, method=theirs.plan.method)
+                fresh.merge(theirs)
+                self._adopt(fresh)
+            else:
+                self._change(mine, lambda learned: learned.merge(theirs))
+        return self
+
+    def _train(self, X: Any, y: Any, sample_weight: Any, *, whole: bool, **how: Any) -> Self:
+        """Learn from a batch, or afresh from the ``whole`` data."""
+        with errors_of(self):
+            self._check_parameters()
+            settings = Settings.of(self)
+            learned = None if whole else self._learned
+            known = None if learned is None else learned.origin
+            if learned is not None:
+                _check_unchanged(learned.settings, settings)
+            n_features, names = (None, None) if known is None else (known.n_features, known.names)
+            rows, names = check_rows(self, X, n_features, names)
+            targets = self._read_targets(y, sample_weight, rows.shape[0], known, whole=whole, **how)
+            idle = targets.weights is not None and not targets.weights.any()
+            if idle and whole:
+                raise ValueError(
+                    "every sample_weight is zero, so there is nothing to learn from: "
+                    "give some row a positive weight"
+                )
+            if learned is None:
+                learned = self._start(settings, Origin.of(rows, names, targets))
+                if not idle:
+                    learned.update(rows, targets)
+                self._adopt(learned)
+            elif not idle:
+                self._change(learned, lambda own: own.update(rows, targets))
+        return self
+
+    def _start(self, settings: Settings, origin: Origin, method: str | None = None) -> Learned:
+        """Return something to learn with, which has seen nothing."""
+        plan = settings.plan(origin.n_features, origin.n_targets, origin.dtype, method)
+        return Learned(settings.new_stream(plan, self.random_state), settings, plan, origin)
+
+    def _change(self, learned: Learned, change: Callable[[Learned], None]) -> None:
+        """Change what this estimator has learned, and nobody else's."""
+        with learned.lock:
+            own = learned.for_training(self)
+            change(own)
+            self._adopt(own)
+            if own is not learned:
+                learned.owners.pop(self, None)
+
+    def _check_mergeable(self, other: Self, settings: Settings, theirs: Learned) -> None:
+        method = settings.method if self._learned is None else self._learned.plan.method
+        if method not in ("auto", theirs.plan.method):
+            raise ValueError(
+                f"method {method!r} cannot take in {theirs.plan.method!r}: "
+                "use one method for all parts"
+            )
+        different = set(settings.differences(theirs.settings)) & set(MATTER_TO_MERGE)
+        if different:
+            raise ValueError(
+                f"the two differ in {', '.join(sorted(different))}: use one setting for all parts"
+            )
+        if self._learned is not None:
+            check_names(type(self).__name__, self._learned.origin.names, theirs.origin.names)
+
+
+def _check_unchanged(before: Settings, now: Settings) -> None:
+    changed = before.differences(now)
+    if changed:
+        raise ValueError(
+            f"{', '.join(changed)} changed after training began: "
+            "call fit to begin again, or set it back"
+        )

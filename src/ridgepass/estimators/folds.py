@@ -1,0 +1,182 @@
+"""Cross-validation in the one pass: a stream for each fold."""
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from ridgepass.estimators.batch import Origin, Targets
+from ridgepass.estimators.budget import Plan
+from ridgepass.estimators.learned import Learned
+from ridgepass.estimators.settings import Settings
+from ridgepass.kernels import Float64, is_sparse
+from ridgepass.stream import RidgeStream
+
+
+@dataclass(frozen=True, eq=False)
+class Deal:
+    """Which fold a row goes to.
+
+    Attributes
+    ----------
+    n_folds : int
+        Number of folds.
+    given : ndarray of int or None
+        The fold of each row, in the order of the stream. None deals rows out in turn: row i, not
+        counting rows of weight zero, goes to fold i modulo ``n_folds``.
+    """
+
+    n_folds: int
+    given: NDArray[np.intp] | None = None
+
+    @classmethod
+    def of(cls, cv: Any) -> Self:
+        """Check what a user gave."""
+        if isinstance(cv, int | np.integer) and not isinstance(cv, bool):
+            if cv < 2:
+                raise ValueError(f"cv={cv} is too few folds: give at least 2, or None")
+            return cls(int(cv))
+        try:
+            tests = [(np.asarray(train), np.asarray(test)) for train, test in cv]
+        except (TypeError, ValueError):
+            raise ValueError(
+                f"cv={cv!r} is not a number of folds: give an int of at least 2, None, or a list "
+                "of (train, test) row numbers, such as list(splitter.split(X, y))"
+            ) from None
+        n_rows = sum(len(test) for _, test in tests)
+        folds = np.full(n_rows, -1, dtype=np.intp)
+        for i, (train, test) in enumerate(tests):
+            inside = [np.all((rows >= 0) & (rows < n_rows)) for rows in (train, test)]
+            if all(inside) and len(train) + len(test) == n_rows:
+                folds[test] = i
+                covered = np.union1d(train, test)
+                if len(covered) == n_rows:
+                    continue
+            raise ValueError(
+                f"cv's split {i} leaves rows out: the test sets must share all rows between them, "
+                "and each training set must be all rows but its test set"
+            )
+        if len(tests) < 2 or (folds < 0).any():
+            raise ValueError("cv's test sets overlap or are too few: give at least 2 disjoint ones")
+        return cls(len(tests), folds)
+
+
+class FoldedLearned(Learned):
+    """Rows dealt out to several streams; the model is their merger.
+
+    Parameters
+    ----------
+    folds : list of RidgeStream
+        One for each fold, all alike.
+    deal : Deal
+        Which row goes where, whatever batches they come in.
+    settings, plan, origin
+        As in `Learned`.
+    """
+
+    def __init__(
+        self,
+        folds: list[RidgeStream],
+        deal: Deal,
+        settings: Settings,
+        plan: Plan,
+        origin: Origin,
+    ) -> None:
+        self.folds = folds
+        self.deal = deal
+        self.n_given = 0
+        self._merged: RidgeStream | None = None
+        self.settings = settings
+        self.plan = plan
+        self.origin = origin
+        self._start_sharing()
+
+    @property
+    def stream(self) -> RidgeStream:  # type: ignore[override]
+        """All folds merged, as one until the next row."""
+        if self._merged is None:
+            self._merged = _merged(self.folds)
+        return self._merged
+
+    @property
+    def n_rows(self) -> int:
+        """Rows learned from."""
+        return sum(fold.n_rows for fold in self.folds)
+
+    def update(self, rows: Any, targets: Targets) -> None:
+        """Take in a batch, or raise and stay as it was."""
+        values, weights, n_given = targets.values, targets.weights, rows.shape[0]
+        self.folds[0].check(rows, values, weights)
+        if weights is not None and not weights.all() and self.deal.given is None:
+            present = weights > 0
+            rows, values, weights = rows[present], values[present], weights[present]
+        if is_sparse(rows):
+            rows = sparse.csr_array(rows)
+        dealt = self._dealt(rows.shape[0])
+        self._merged = None
+        self._expected.clear()
+        self.n_given += n_given
+        for fold, mine in zip(self.folds, dealt, strict=True):
+            if len(values[mine]):
+                fold.update(rows[mine], values[mine], None if weights is None else weights[mine])
+
+    def _dealt(self, n_rows: int) -> list[Any]:
+        """Return which of the next rows go to each fold."""
+        n_folds, given = self.deal.n_folds, self.deal.given
+        if given is None:
+            return [slice((i - self.n_rows) % n_folds, None, n_folds) for i in range(n_folds)]
+        stop = self.n_given + n_rows
+        if stop > len(given):
+            raise ValueError(
+                f"cv has folds for {len(given)} rows, and now there are {stop}: "
+                "give folds for all rows, or a number of folds"
+            )
+        return [np.flatnonzero(given[self.n_given : stop] == i) for i in range(n_folds)]
+
+    def merge(self, other: Learned) -> None:
+        """Take in what another has learned, fold by fold, or raise and stay as it was."""
+        if not isinstance(other, FoldedLearned) or len(other.folds) != len(self.folds):
+            raise ValueError("the two differ in cv: use one number of folds for all parts")
+        self.n_given += other.n_given
+        self._merged = None
+        self._expected.clear()
+        for fold, theirs in zip(self.folds, other.folds, strict=True):
+            fold.merge(theirs)
+
+    def copy(self) -> Self:
+        """Return an independent one, which nobody owns."""
+        twin = type(self).__new__(type(self))
+        folds = [fold.copy() for fold in self.folds]
+        twin.__setstate__({**self.__getstate__(), "folds": folds, "_merged": None})
+        return twin
+
+    def _expect(self, alphas: Float64) -> Float64:
+        """Sum up the folds' errors.
+
+        Each training set is the merger of the other folds; a fold's error comes from its own
+        moments and sketch.
+        """
+        folds = [fold for fold in self.folds if fold.n_rows]
+        if len(folds) < 2:
+            raise ValueError(
+                f"cv={self.deal.n_folds} needs rows in at least two folds, and n_samples="
+                f"{self.n_rows}: give more rows, or cv=None"
+            )
+        total = np.zeros(len(alphas))
+        for i, fold in enumerate(folds):
+            training = _merged(folds[i + 1 :] + folds[:i])
+            coefs = training.solve(alphas)
+            errors = fold.mean_squared_error(coefs, training.intercept(coefs))
+            total += fold.weight * errors.reshape(len(alphas), -1).mean(axis=1)
+        return total / sum(fold.weight for fold in folds)
+
+
+def _merged(streams: list[RidgeStream]) -> RidgeStream:
+    """Merge streams into a copy of the first."""
+    first, *others = streams
+    merged = first.copy()
+    for other in others:
+        merged.merge(other)
+    return merged

@@ -1,0 +1,155 @@
+"""What training leaves: one stream that estimators at several alphas may share."""
+
+import threading
+import weakref
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from ridgepass.estimators.batch import Origin, Targets
+from ridgepass.estimators.budget import Plan
+from ridgepass.estimators.path import RidgePath
+from ridgepass.estimators.settings import Settings
+from ridgepass.kernels import Float64
+from ridgepass.solve import Certificate
+from ridgepass.stream import RidgeStream
+
+
+@dataclass(frozen=True)
+class Solution:
+    """A model: coefficients of shape (n_features,) or (n_targets, n_features), read-only."""
+
+    alpha: float
+    coef: Float64
+    intercept: Any
+
+
+class Learned:
+    """A stream, and what it was learned from.
+
+    ``owners`` holds the estimators that use it, each with its latest solution. It decides whether
+    training may go on in place; entries vanish with their estimators.
+
+    Parameters
+    ----------
+    stream : RidgeStream
+        Queries keep results in it, so only one thread at a time may use it: take ``lock``.
+    settings : Settings
+        The parameters when training began.
+    plan : Plan
+        What ``auto`` and ``memory`` came to.
+    origin : Origin
+        What the first batch settled.
+    """
+
+    def __init__(self, stream: RidgeStream, settings: Settings, plan: Plan, origin: Origin) -> None:
+        self.stream = stream
+        self.settings = settings
+        self.plan = plan
+        self.origin = origin
+        self._start_sharing()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {k: v for k, v in vars(self).items() if k not in ("lock", "owners", "_expected")}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self._start_sharing()
+
+    def _start_sharing(self) -> None:
+        self.lock = threading.RLock()
+        self._expected: dict[bytes, Float64] = {}
+        self.owners: weakref.WeakKeyDictionary[Any, Solution | None] = weakref.WeakKeyDictionary()
+
+    @property
+    def n_rows(self) -> int:
+        """Rows learned from."""
+        return self.stream.n_rows
+
+    def update(self, rows: Any, targets: Targets) -> None:
+        """Take in a batch, or raise and stay as it was."""
+        self.stream.update(rows, targets.values, targets.weights)
+        self._expected.clear()
+
+    def merge(self, other: "Learned") -> None:
+        """Take in what another has learned, or raise and stay as it was."""
+        self.stream.merge(other.stream)
+        self._expected.clear()
+
+    def models(self, alphas: Sequence[float] | Float64) -> Iterator[tuple[Float64, Float64]]:
+        """Yield coefficients (n_features, n_targets) and intercepts (n_targets,) for each alpha."""
+        with self.lock:
+            coefs = self.stream.solve(alphas)
+            intercepts = self.stream.intercept(coefs)
+        shape = self.origin.n_features, self.origin.n_targets
+        for coef, intercept in zip(coefs, intercepts, strict=True):
+            yield coef.reshape(shape), np.reshape(intercept, -1)
+
+    def expected_errors(self, alphas: Float64) -> Float64:
+        """Estimate the mean squared error on new rows for each alpha, once until the next row."""
+        with self.lock:
+            known = self._expected.get(alphas.tobytes())
+            if known is None:
+                self._expected[alphas.tobytes()] = known = self._expect(alphas)
+            return known
+
+    def _expect(self, alphas: Float64) -> Float64:
+        errors = self.stream.generalised_error(alphas).reshape(len(alphas), -1)
+        expected: Float64 = errors.mean(axis=1)
+        return expected
+
+    def copy(self) -> Self:
+        """Return an independent one, which nobody owns."""
+        twin = type(self).__new__(type(self))
+        twin.__setstate__({**self.__getstate__(), "stream": self.stream.copy()})
+        return twin
+
+    def for_training(self, owner: Any) -> Self:
+        """Return what ``owner`` may change: this one if nobody else uses it, else a copy."""
+        shared = any(user is not owner for user in list(self.owners))
+        return self.copy() if shared else self
+
+    def solution(self, owner: Any, alpha: float) -> Solution:
+        """Return the model at ``alpha``, solved once until the next training."""
+        with self.lock:
+            known = self.owners.get(owner)
+            if known is None or known.alpha != alpha:
+                known = self._solve(alpha)
+                self.owners[owner] = known
+            return known
+
+    def certificate(self, alpha: float) -> Certificate:
+        """Bound the distance from exact ridge."""
+        with self.lock:
+            return self.stream.certificate(alpha)
+
+    def path(self, alphas: Sequence[float]) -> RidgePath:
+        """Solve for many alphas at once."""
+        with self.lock:
+            coefs = self.stream.solve(alphas)
+            intercepts = self.stream.intercept(coefs)
+            proofs = [self.stream.certificate(alpha) for alpha in alphas]
+        return RidgePath(
+            alphas=np.asarray(alphas, dtype=np.float64),
+            coefs=coefs.swapaxes(1, 2) if coefs.ndim == 3 else coefs,
+            intercepts=np.asarray(intercepts),
+            coef_bounds=np.asarray([proof.coef_bound for proof in proofs]),
+            relative_bounds=np.asarray([proof.relative for proof in proofs]),
+        )
+
+    def _solve(self, alpha: float) -> Solution:
+        coefs = self.stream.solve(alpha)
+        intercept: Any = 0.0
+        if self.settings.fit_intercept:
+            intercept = np.array(self.stream.intercept(coefs), dtype=np.float64)
+            if self.origin.column:
+                intercept = intercept.reshape(1)
+            if intercept.ndim == 0:
+                intercept = float(intercept)
+            else:
+                intercept.flags.writeable = False
+        # Predictions use them again: a change in place would show there.
+        coefs.flags.writeable = False
+        return Solution(alpha, coefs.T, intercept)

@@ -1,0 +1,102 @@
+"""The parameters that shape a stream, checked, as they were when training began."""
+
+from dataclasses import dataclass, fields
+from typing import Any, Self
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from ridgepass import validation
+from ridgepass.estimators.budget import Plan, make_plan, parse_memory
+from ridgepass.kernels import Float64
+from ridgepass.sketch import SKETCHES
+from ridgepass.stream import RidgeStream
+
+# Streams that differ in these do not describe one problem.
+MATTER_TO_MERGE = ("fit_intercept", "standardize", "feature_scale")
+# These need no seed, and take none from NumPy's global generator.
+DETERMINISTIC = frozenset({"exact", "fd", "rfd", "isvd"})
+
+
+@dataclass(frozen=True, eq=False)
+class Settings:
+    """Checked parameters; ``memory`` is in bytes."""
+
+    method: str
+    sketch_size: int
+    memory: int | None
+    fit_intercept: bool
+    standardize: bool
+    feature_scale: Float64 | None
+    dtype: np.dtype[Any] | None
+
+    @classmethod
+    def of(cls, estimator: Any) -> Self:
+        """Check an estimator's parameters; they stay as they are."""
+        method = estimator.method
+        if method != "auto" and method not in SKETCHES:
+            raise ValueError(
+                f"method={method!r} is unknown: choose 'auto' or one of {', '.join(SKETCHES)}"
+            )
+        return cls(
+            method=method,
+            sketch_size=validation.as_sketch_size(estimator.sketch_size),
+            memory=parse_memory(estimator.memory),
+            fit_intercept=validation.as_bool(estimator.fit_intercept, "fit_intercept"),
+            standardize=validation.as_bool(estimator.standardize, "standardize"),
+            feature_scale=validation.as_feature_scale(estimator.feature_scale),
+            dtype=validation.as_dtype(estimator.dtype),
+        )
+
+    def plan(
+        self, n_features: int, n_targets: int, dtype: np.dtype[Any], method: str | None = None
+    ) -> Plan:
+        """Settle method and sketch size for rows of ``dtype``; ``method`` overrides ``"auto"``."""
+        return make_plan(
+            method or self.method,
+            self.sketch_size,
+            self.memory,
+            n_features=n_features,
+            n_targets=n_targets,
+            itemsize=(self.dtype or dtype).itemsize,
+        )
+
+    def new_stream(self, plan: Plan, random_state: Any) -> RidgeStream:
+        """Return an empty stream, seeded if its method is random."""
+        seed = 0 if plan.method in DETERMINISTIC else _draw_seed(random_state)
+        return RidgeStream(
+            plan.method,
+            sketch_size=plan.sketch_size,
+            fit_intercept=self.fit_intercept,
+            standardize=self.standardize,
+            feature_scale=self.feature_scale,
+            dtype=self.dtype,
+            seed=seed,
+        )
+
+    def differences(self, other: "Settings") -> list[str]:
+        """Return the names of the parameters that are not the same."""
+        names = [field.name for field in fields(self)]
+        return [name for name in names if not _same(getattr(self, name), getattr(other, name))]
+
+
+def as_alpha(alpha: Any) -> float:
+    """Return one ridge parameter as a float."""
+    if np.ndim(alpha) != 0:
+        raise ValueError(
+            f"alpha={alpha!r} has one value for each target: give a single number, "
+            "and a model to each target that needs another"
+        )
+    (value, *_), _ = validation.as_alphas(alpha)
+    return value
+
+
+def _draw_seed(random_state: Any) -> int:
+    """Return a seed: always the same for an int, the next one for a generator or None."""
+    return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
+
+
+def _same(one: Any, other: Any) -> bool:
+    if isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
+        return np.array_equal(one, other)
+    return bool(one is other or (type(one) is type(other) and one == other))
