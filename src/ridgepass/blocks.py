@@ -6,6 +6,7 @@ from typing import Self
 import numpy as np
 
 from ridgepass.kernels import Float64, Part, Rows, apply_transposed, is_sparse
+from ridgepass.scaling import Rescaling
 
 
 @dataclass(frozen=True)
@@ -29,8 +30,8 @@ class Block:
         One more row.
     n_shifts : int
         How many rows at the end stand for the distance of means rather than for data.
-    ratio : ndarray of shape (n_features,), optional
-        What the columns of everything before this block are to be multiplied by first.
+    rescaling : Rescaling, optional
+        How the columns of everything before this block change first.
     """
 
     rows: Part
@@ -39,7 +40,7 @@ class Block:
     mean: Rows | None = None
     shift: Rows | None = None
     n_shifts: int = 0
-    ratio: Float64 | None = None
+    rescaling: Rescaling | None = None
 
     @classmethod
     def of(cls, rows: Part) -> Self:

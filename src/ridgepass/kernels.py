@@ -167,6 +167,18 @@ def column_squares(part: Part, weights: Float64) -> Float64:
     return total
 
 
+def mixed_column_squares(mix: Float64, rows: Sequence[Part]) -> Float64:
+    """Return the sum of squares of each column of ``mix @ vstack(rows)``."""
+    factors, total = _split(mix, rows), np.empty(rows[0].shape[1])
+    for span in panels(len(total), CONVERSION_PANEL):
+        mixed = sum(
+            (panel(part, span).T @ factor.T).T if is_sparse(part) else factor @ part[:, span]
+            for factor, part in zip(factors, rows, strict=True)
+        )
+        total[span] = np.square(mixed).sum(axis=0)
+    return total
+
+
 def panel(part: Part, span: slice) -> Any:
     """Return some columns; of sparse rows without the cost of SciPy's general slicing."""
     if not is_sparse(part):

@@ -61,8 +61,8 @@ class Query:
             scale = intake.deviations()
             columns = intake.scaling.units / scale
             if (columns != 1.0).any():
-                mass = intake.scaled_mass(scale)
-                covariance, cross = covariance.rescaled(columns, mass), columns[:, None] * cross
+                covariance = covariance.rescaled(columns, intake.column_mass())
+                cross = columns[:, None] * cross
                 displacement *= float(columns.max())
                 cross_error *= float(columns.max())
         mean, target_mean = intake.means()

@@ -1,8 +1,17 @@
 """Units for the columns, so that alpha treats features alike."""
 
+from typing import NamedTuple
+
 import numpy as np
 
 from ridgepass.kernels import Float64
+
+
+class Rescaling(NamedTuple):
+    """A change of units: what columns are multiplied by, and their squares before."""
+
+    ratio: Float64
+    column_mass: Float64
 
 
 class Scaling:
@@ -45,16 +54,15 @@ class Scaling:
         found: Float64 = np.sqrt(squares / weight)
         return np.where(found > 0, found, 1.0)
 
-    def update(self, squares: Float64, weight: float) -> tuple[Float64 | None, Float64 | None]:
+    def update(self, squares: Float64, weight: float) -> tuple[Float64 | None, Rescaling | None]:
         """Add a block's squares, given in the present units, and choose new units if it is time.
 
-        ``weight`` is that of all rows with the block. Returns old over new units twice: for the
-        block, and for all before it, with ones for columns that had not varied. None means that
-        nothing changes.
+        ``weight`` is that of all rows with the block. Returns old over new units for the block, and
+        the same for all before it. None means that nothing changes.
         """
         if self.given is not None:
             return None, None
-        varied = self.squares > 0
+        varied, before = self.squares > 0, self.squares / np.square(self.units)
         self.squares = self.including(squares)
         self.n_blocks += 1
         doubled = self.n_blocks & (self.n_blocks - 1) == 0
@@ -64,13 +72,12 @@ class Scaling:
         units = np.where(fresh, self.deviations(self.squares, weight), self.units)
         ratio: Float64 = self.units / units
         self.units = units
-        before = np.where(varied, ratio, 1.0)
-        return ratio, None if (before == 1.0).all() else before
+        return ratio, _rescaling(np.where(varied, ratio, 1.0), before)
 
-    def merge(self, other: "Scaling", shift: Float64) -> Float64 | None:
+    def merge(self, other: "Scaling", shift: Float64) -> Rescaling | None:
         """Add another's sums and the squares of the row between the means, in original units.
 
-        Returns what the other's columns are to be multiplied by to be in these units.
+        Returns what brings the other's columns to these units.
         """
         if self.given is not None:
             return None
@@ -79,4 +86,8 @@ class Scaling:
         ratio: Float64 = np.where(other.squares > 0, other.units / self.units, 1.0)
         self.squares = self.squares + other.squares + np.square(shift)
         self.n_blocks += other.n_blocks
-        return None if (ratio == 1.0).all() else ratio
+        return _rescaling(ratio, other.squares / np.square(other.units))
+
+
+def _rescaling(ratio: Float64, column_mass: Float64) -> Rescaling | None:
+    return None if (ratio == 1.0).all() else Rescaling(ratio, column_mass)

@@ -90,9 +90,9 @@ class State:
         row = first if isinstance(first, np.ndarray) else first.toarray()
         self.intake.start_at(row[0], batch.targets[0])
         for block in self.intake.feed(batch):
-            if block.ratio is not None:
-                self.sketch.rescale(block.ratio)
-                self.moments.rescale(block.ratio)
+            if block.rescaling is not None:
+                self.sketch.rescale(*block.rescaling)
+                self.moments.rescale(block.rescaling.ratio)
             self.sketch.absorb(block)
             self.moments.update(block)
 
@@ -116,12 +116,12 @@ class State:
         factor = shift_factor(mine.weight, theirs.weight)
         sketch, moments, offset_mass = other.sketch, other.moments, theirs.offset_mass
         if mine.scaling is not None and theirs.scaling is not None:
-            ratio = mine.scaling.merge(theirs.scaling, factor * distance)
-            if ratio is not None:
+            rescaling = mine.scaling.merge(theirs.scaling, factor * distance)
+            if rescaling is not None:
                 sketch, moments = copy.deepcopy((sketch, moments))
-                sketch.rescale(ratio)
-                moments.rescale(ratio)
-                offset_mass *= float(ratio.max()) ** 2
+                sketch.rescale(*rescaling)
+                moments.rescale(rescaling.ratio)
+                offset_mass *= float(rescaling.ratio.max()) ** 2
         self.sketch.merge(sketch)
         self.moments.merge(moments)
         if mine.centre:

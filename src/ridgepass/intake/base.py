@@ -13,7 +13,7 @@ import numpy as np
 from ridgepass.blocks import Block
 from ridgepass.centring import RunningMean, shift_factor
 from ridgepass.kernels import Float64, Rows, column_squares
-from ridgepass.scaling import Scaling
+from ridgepass.scaling import Rescaling, Scaling
 
 
 class Batch(NamedTuple):
@@ -143,18 +143,20 @@ class Intake(ABC):
     def deviations(self) -> Float64:
         """Return what columns are divided by, from all rows, the waiting ones included."""
         assert self.scaling is not None
-        squares = self.scaling.squares
-        if self.filled:
-            squares = self.scaling.including(block_squares(self.pending()))
-        return self.scaling.deviations(squares, self.total_weight())
+        return self.scaling.deviations(self._column_squares(), self.total_weight())
 
-    def scaled_mass(self, scale: Float64) -> float:
-        """Return the sum of squares of all rows, centred and divided by ``scale``."""
+    def column_mass(self) -> Float64:
+        """Return the sums of squares of all rows, centred and in the present units."""
         assert self.scaling is not None
-        squares = self.scaling.squares
-        if self.filled:
-            squares = self.scaling.including(block_squares(self.pending()))
-        return float((squares / np.square(scale)).sum())
+        mass: Float64 = self._column_squares() / np.square(self.scaling.units)
+        return mass
+
+    def _column_squares(self) -> Float64:
+        """Return the same in original units."""
+        assert self.scaling is not None
+        if not self.filled:
+            return self.scaling.squares
+        return self.scaling.including(block_squares(self.pending()))
 
     @abstractmethod
     def _feature_distance(self) -> Float64:
@@ -203,12 +205,12 @@ class Intake(ABC):
         self.weight += weight
         self.filled = 0
 
-    def _new_units(self, block: Block) -> tuple[Float64 | None, Float64 | None]:
+    def _new_units(self, block: Block) -> tuple[Float64 | None, Rescaling | None]:
         if self.scaling is None:
             return None, None
         changes = self.scaling.update(block_squares(block), self.total_weight())
         if changes[1] is not None:
-            self.offset_mass *= float(changes[1].max()) ** 2
+            self.offset_mass *= float(changes[1].ratio.max()) ** 2
         return changes
 
 

@@ -120,4 +120,4 @@ class DenseIntake(Intake):
             np.multiply(rows, ratio, out=rows, casting="same_kind")
             offset = offset * ratio if self.centre else offset
         self._move_means(offset, distance)
-        return Block(rows, block.targets, n_shifts=n_shifts, ratio=before)
+        return Block(rows, block.targets, n_shifts=n_shifts, rescaling=before)

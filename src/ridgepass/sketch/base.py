@@ -13,8 +13,10 @@ from ridgepass.kernels import (
     Part,
     apply,
     apply_transposed,
+    mixed_column_squares,
     orthogonal_mix,
     stacked_gram,
+    unit_roundoff,
 )
 
 
@@ -45,6 +47,8 @@ class LowRank:
     kept_loss, largest_loss : float
         For estimates, not for bounds: how much AᵀA typically exceeds SᵀS in the directions of S,
         and how much at most in any other.
+    loss_bound : float or None
+        Δ such that 0 ⪯ AᵀA − SᵀS ⪯ Δ·I up to rounding, where that is how ``error`` came about.
     """
 
     rows: tuple[Part, ...]
@@ -57,6 +61,7 @@ class LowRank:
     columns: Float64 | None = None
     kept_loss: float = 0.0
     largest_loss: float = 0.0
+    loss_bound: float | None = None
 
     def project(self, vectors: Float64) -> Float64:
         """Return S·vectors."""
@@ -69,24 +74,31 @@ class LowRank:
         lifted = apply_transposed(self.rows, self.mix.T @ weights)
         return lifted if self.columns is None else self.columns[:, None] * lifted
 
-    def rescaled(self, columns: Float64, mass: float) -> "LowRank":
-        """Return the same for A·diag(columns), whose squares sum up to ``mass``.
+    def rescaled(self, columns: Float64, column_mass: Float64) -> "LowRank":
+        """Return the same for A·diag(columns); ``column_mass`` is the diagonal of AᵀA.
 
-        The scalar shift becomes shift·columns², and is replaced by a scalar again at the price of
-        the largest difference.
+        The shift stays a scalar: the mean of shift·columns².
         """
         gram = stacked_gram(self.rows, exact=True, columns=columns)
         squares, mix = orthogonal_mix(gram, self.mix)
         factors = np.square(columns)
         largest, mean = float(factors.max()), float(factors.mean())
-        uneven = self.shift * max(largest - mean, mean - float(factors.min()))
+        shift = self.shift * mean
+        if self.loss_bound is None:
+            uneven = self.shift * max(largest - mean, mean - float(factors.min()))
+            error = self.error * largest + uneven
+        else:
+            kept = mixed_column_squares(self.mix, self.rows)
+            loss_bound = stretched(self.loss_bound, columns, column_mass, kept, self.rows[0].dtype)
+            rounding = self.error - max(self.shift, self.loss_bound - self.shift)
+            error = max(shift, loss_bound - shift) + rounding * largest
         return replace(
             self,
             mix=mix,
             squares=squares,
-            shift=self.shift * mean,
-            error=self.error * largest + uneven,
-            mass=mass,
+            shift=shift,
+            error=error,
+            mass=float(factors @ column_mass),
             cross=None if self.cross is None else columns[:, None] * self.cross,
             columns=columns,
             kept_loss=self.kept_loss * mean,
@@ -130,10 +142,11 @@ class Dense:
         image += self.pending.T @ (self.pending @ vectors)
         return image if self.columns is None else self.columns[:, None] * image
 
-    def rescaled(self, columns: Float64, mass: float) -> "Dense":
-        """Return the same for A·diag(columns), whose squares sum up to ``mass``."""
-        largest = float(np.square(columns).max())
-        return replace(self, error=self.error * largest, mass=mass, columns=columns)
+    def rescaled(self, columns: Float64, column_mass: Float64) -> "Dense":
+        """Return the same for A·diag(columns); ``column_mass`` is the diagonal of AᵀA."""
+        factors = np.square(columns)
+        error, mass = self.error * float(factors.max()), float(factors @ column_mass)
+        return replace(self, error=error, mass=mass, columns=columns)
 
 
 class Sketch(ABC):
@@ -172,8 +185,8 @@ class Sketch(ABC):
         """Take in another sketch of the same kind, of any size; ``other`` stays as it is."""
 
     @abstractmethod
-    def rescale(self, ratio: Float64) -> None:
-        """Multiply the columns of all rows so far."""
+    def rescale(self, ratio: Float64, column_mass: Float64) -> None:
+        """Multiply the columns of all rows so far; ``column_mass`` was the diagonal of AᵀA."""
 
     @abstractmethod
     def covariance(self, block: Block) -> LowRank | Dense:
@@ -183,3 +196,30 @@ class Sketch(ABC):
     @abstractmethod
     def nbytes(self) -> int:
         """Bytes of the arrays kept."""
+
+
+def stretched(
+    bound: float, columns: Float64, column_mass: Float64, kept: Float64, dtype: np.dtype[Any]
+) -> float:
+    """Bound ‖DED‖₂ for D = diag(columns) and E = AᵀA − SᵀS with 0 ⪯ E ⪯ ``bound``·I.
+
+    For D cut off at t, ‖E^½D‖₂ ≤ t·‖E^½‖₂ + ‖E^½(D − t)₊‖_F. A few rare columns that grow much
+    then cost only what little was lost in them, not a factor for all.
+
+    Parameters
+    ----------
+    bound : float
+        At least ‖E‖₂.
+    columns : ndarray of shape (n_features,)
+        What columns are multiplied by.
+    column_mass, kept : ndarray of shape (n_features,)
+        The diagonals of AᵀA and SᵀS.
+    dtype : dtype
+        What S is stored in.
+    """
+    rounding = 64 * unit_roundoff(dtype) * column_mass
+    diagonal = np.clip(column_mass - kept + rounding, 0.0, bound)
+    cuts = np.quantile(columns, np.linspace(0, 1, 33))
+    beyond = (np.square(np.maximum(columns - cut, 0.0)) @ diagonal for cut in cuts)
+    roots = (cut * np.sqrt(bound) + np.sqrt(rest) for cut, rest in zip(cuts, beyond, strict=True))
+    return float(min(roots)) ** 2

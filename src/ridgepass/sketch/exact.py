@@ -35,7 +35,7 @@ class ExactCovariance(Sketch):
         self.matrix += other.matrix
         self.n_blocks += other.n_blocks
 
-    def rescale(self, ratio: Float64) -> None:
+    def rescale(self, ratio: Float64, column_mass: Float64) -> None:
         """Multiply the columns of all rows so far."""
         self.matrix *= ratio
         self.matrix *= ratio[:, None]

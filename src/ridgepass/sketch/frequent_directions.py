@@ -11,6 +11,7 @@ from ridgepass.blocks import Block
 from ridgepass.kernels import (
     Float64,
     Rows,
+    column_squares,
     mix_into,
     orthogonal_mix,
     smallest_number,
@@ -18,7 +19,7 @@ from ridgepass.kernels import (
     top_eigenpairs,
     unit_roundoff,
 )
-from ridgepass.sketch.base import LowRank, Sketch
+from ridgepass.sketch.base import LowRank, Sketch, stretched
 
 # The old rows are orthogonal up to rounding, so their part of the Gram matrix is known without
 # looking. Now and then it is measured all the same: errors in it would otherwise add up.
@@ -116,7 +117,8 @@ class FrequentDirections(Sketch):
     """Algorithm 2, lines 3 to 5, in blocks of ℓ rows (Liberty 2013; Ghashami et al. 2016).
 
     ``rows`` is B = ΣVᵀ with orthogonal rows and ``squares`` is Σ². ``removed`` is Δ, the sum of all
-    σ²_{ℓ+1}, and 0 ⪯ AᵀA − BᵀB ⪯ Δ·I; ``lost`` is the trace of that difference.
+    σ²_{ℓ+1}, and 0 ⪯ AᵀA − BᵀB ⪯ Δ·I; ``lost`` is the trace of that difference. Once columns have
+    been rescaled, Δ is what to expect and Δ + ``allowance`` the bound.
     """
 
     def __init__(
@@ -128,6 +130,7 @@ class FrequentDirections(Sketch):
         self.rows: Rows = np.zeros((sketch_size, n_features), dtype)
         self.squares = np.zeros(sketch_size)
         self.removed = 0.0
+        self.allowance = 0.0
         self.lost = 0.0
         self.updates = 0
         self.rounding = Rounding()
@@ -212,18 +215,22 @@ class FrequentDirections(Sketch):
         """Stack and shrink; Δ adds (Ghashami et al. 2016, mergeability)."""
         self.absorb(Block.of(other.rows.astype(self.dtype, copy=False)))
         self.removed += other.removed
+        self.allowance += other.allowance
         self.lost += other.lost
         self.rounding += other.rounding
 
-    def rescale(self, ratio: Float64) -> None:
-        """Multiply the columns of all rows so far; Δ grows by the largest ratio, squared."""
+    def rescale(self, ratio: Float64, column_mass: Float64) -> None:
+        """Multiply the columns of all rows so far."""
+        kept, known = column_squares(self.rows, np.ones(self.sketch_size)), self.removed
+        bound = stretched(known + self.allowance, ratio, column_mass, kept, self.dtype)
         np.multiply(self.rows, ratio, out=self.rows, casting="same_kind")
         gram = stacked_gram((self.rows,), exact=True)
         squares, mix = orthogonal_mix(gram, np.eye(self.sketch_size))
         mix_into(self.rows, mix, self.rows)
         self.squares = squares
-        largest = float(np.square(ratio).max())
-        self.removed *= largest
+        largest, mean = float(np.square(ratio).max()), float(np.square(ratio).mean())
+        self.removed *= mean
+        self.allowance = bound - self.removed
         self.lost *= largest
         self.rounding = self.rounding.times(largest) + self._storing(squares)
 
@@ -239,7 +246,8 @@ class FrequentDirections(Sketch):
             plan = Plan(mix, squares, 0.0, 0.0, Rounding())
         removed = self.removed + plan.removed
         shift = self._shift(removed)
-        error = max(shift, removed - shift) + (self.rounding + plan.rounding).bound
+        rounding = (self.rounding + plan.rounding).bound
+        error = max(shift, removed + self.allowance - shift) + rounding
         mass = float(plan.squares.sum()) + self.lost + plan.lost
         mix = plan.mix if not len(block) else self.unfold(plan.mix, block)
         stored = (self.rows, *block.parts) if len(block) else (self.rows,)
@@ -252,6 +260,7 @@ class FrequentDirections(Sketch):
             mass,
             kept_loss=self._kept_loss(removed),
             largest_loss=removed,
+            loss_bound=removed + self.allowance,
         )
 
     @property

@@ -88,7 +88,7 @@ class Projection(Sketch):
         self.targets = self._projected(np.diag(signs), other.targets)
         self.draws += 1
 
-    def rescale(self, ratio: Float64) -> None:
+    def rescale(self, ratio: Float64, column_mass: Float64) -> None:
         """Multiply the columns of all rows so far."""
         np.multiply(self.rows, ratio, out=self.rows, casting="same_kind")
 

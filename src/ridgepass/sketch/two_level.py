@@ -43,6 +43,7 @@ class TwoLevelFrequentDirections(Sketch):
         """Merge level by level; what the first levels lost adds, before the sample is drawn."""
         self.first.lost += other.first.lost
         self.first.removed += other.first.removed
+        self.first.allowance += other.first.allowance
         self.first.rounding += other.first.rounding
         for start in range(0, other.first.sketch_size, self.block_rows):
             rows = other.first.rows[start : start + self.block_rows]
@@ -50,10 +51,10 @@ class TwoLevelFrequentDirections(Sketch):
         self.second.merge(other.second)
         self._keep(other._waiting_rows())
 
-    def rescale(self, ratio: Float64) -> None:
+    def rescale(self, ratio: Float64, column_mass: Float64) -> None:
         """Multiply the columns of all rows so far."""
-        self.first.rescale(ratio)
-        self.second.rescale(ratio)
+        self.first.rescale(ratio, column_mass)
+        self.second.rescale(ratio, np.full_like(column_mass, np.inf))
         waiting = self._waiting_rows()
         np.multiply(waiting, ratio, out=waiting, casting="same_kind")
 
@@ -79,7 +80,7 @@ class TwoLevelFrequentDirections(Sketch):
         b_mix = np.pad(kept, ((0, 0), (0, n_second)))
         squares, mix = orthogonal_mix(gram, np.vstack([b_mix, q_mix]))
         mass = lost + float(kept_squares.sum())
-        error = max(q_top, removed) + rounding.bound
+        error = max(q_top, removed + self.first.allowance) + rounding.bound
         return LowRank(
             stored, mix, squares, 0.0, error, mass, kept_loss=removed / 2, largest_loss=removed
         )
