@@ -9,11 +9,17 @@ import numpy as np
 import scipy
 from threadpoolctl import threadpool_info
 
-from benchmarks import kernel, memory, scaling
+from benchmarks import estimators, kernel, memory, scaling, sparse
 from benchmarks.report import HEADER
 
 RESULTS = Path(__file__).parent / "results" / "bench.md"
-PARTS = {"kernel": kernel, "memory": memory, "scaling": scaling}
+PARTS = {
+    "kernel": kernel,
+    "memory": memory,
+    "sparse": sparse,
+    "estimators": estimators,
+    "scaling": scaling,
+}
 
 
 def main() -> None:

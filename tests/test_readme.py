@@ -18,7 +18,7 @@ def test_the_python_example_runs(readme, capsys):
     names = {}
     exec(example, names)
     assert f"It prints `{capsys.readouterr().out.strip()}`." in readme
-    assert names["coef"].shape == (500,)
+    assert names["model"].method_ == "rfd"
 
 
 def test_the_table_is_that_of_the_committed_run(readme):

@@ -144,9 +144,21 @@ class RidgeStream:
             state.absorb(batch)
         return self
 
-    def check(self, A: Any, b: ArrayLike, weights: ArrayLike | None = None) -> None:
-        """Raise what ``update`` would raise for these rows, taking none of them in."""
-        self._checked(A, b, weights)
+    def check(self, A: Any, b: ArrayLike | None = None, weights: ArrayLike | None = None) -> None:
+        """Raise what ``update`` would raise for these rows, taking none of them in.
+
+        Without ``b`` only the rows are looked at.
+        """
+        if b is not None:
+            self._checked(A, b, weights)
+            return
+        rows, state = validation.as_rows(A), self._state
+        if state is None:
+            state = self._new_state(
+                rows.shape[1], 1, True, self.dtype or rows.dtype, is_sparse(rows)
+            )
+        state.check_shape(rows.shape[1], state.n_targets, state.single)
+        validation.check_finite(rows, "A", state.sketch.dtype)
 
     def _checked(self, A: Any, b: ArrayLike, weights: ArrayLike | None) -> tuple[State, Batch]:
         """Return the state that is to take in a batch, and the batch."""

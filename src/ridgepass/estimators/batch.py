@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from ridgepass.estimators.inputs import Names
-from ridgepass.estimators.labels import Labels
+from ridgepass.estimators.labels import Labels, Signs
 from ridgepass.kernels import Float64
 
 
@@ -16,7 +16,7 @@ class Targets:
 
     Attributes
     ----------
-    values : ndarray of shape (n_rows,) or (n_rows, n_targets)
+    values : ndarray or Signs, of shape (n_rows,) or (n_rows, n_targets)
         What is regressed on.
     weights : ndarray of shape (n_rows,) or None
         None for weights of one.
@@ -26,7 +26,7 @@ class Targets:
         The classes of a classifier.
     """
 
-    values: Float64
+    values: Float64 | Signs
     weights: Float64 | None
     column: bool = False
     labels: Labels | None = None

@@ -107,7 +107,7 @@ class FoldedLearned(Learned):
 
     def update(self, rows: Any, targets: Targets) -> None:
         """Take in a batch, or raise and stay as it was."""
-        values, weights, n_given = targets.values, targets.weights, rows.shape[0]
+        values, weights, n_given = targets.values[:], targets.weights, rows.shape[0]
         self.folds[0].check(rows, values, weights)
         if weights is not None and not weights.all() and self.deal.given is None:
             present = weights > 0

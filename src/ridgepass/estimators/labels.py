@@ -74,16 +74,14 @@ class Labels:
             )
         return found.astype(np.intp, copy=False)
 
-    def encode(self, y: NDArray[Any]) -> Float64:
+    def encode(self, y: NDArray[Any]) -> "Float64 | Signs":
         """Return ±1: one column per class, or a single one for the second of two."""
         if self.multilabel:
             return np.where(y == 0, -1.0, 1.0)
         positions = self.positions(y)
         if len(self.classes) <= 2:
             return np.where(positions == 1, 1.0, -1.0)
-        targets = np.full((len(y), len(self.classes)), -1.0)
-        targets[np.arange(len(y)), positions] = 1.0
-        return targets
+        return Signs(positions, len(self.classes))
 
     def decode(self, scores: Float64) -> NDArray[Any]:
         """Return the labels that decision values stand for."""
@@ -112,6 +110,30 @@ class Labels:
             )
         by_class = np.array([class_weight.get(label, 1.0) for label in known], dtype=np.float64)
         return np.asarray(by_class[self.positions(y)])
+
+
+@dataclass(frozen=True, eq=False)
+class Signs:
+    """Targets of one for a row's class and minus one for the others, written out in pieces.
+
+    A thousand classes would make them a thousand numbers a row.
+    """
+
+    positions: NDArray[np.intp]
+    n_classes: int
+
+    ndim = 2
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and classes."""
+        return len(self.positions), self.n_classes
+
+    def __getitem__(self, rows: slice) -> Float64:
+        positions = self.positions[rows]
+        targets = np.full((len(positions), self.n_classes), -1.0)
+        targets[np.arange(len(positions)), positions] = 1.0
+        return targets
 
 
 def check_class_weight(class_weight: Any, *, whole: bool) -> None:

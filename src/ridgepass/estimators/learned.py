@@ -10,11 +10,15 @@ import numpy as np
 
 from ridgepass.estimators.batch import Origin, Targets
 from ridgepass.estimators.budget import Plan
+from ridgepass.estimators.labels import Signs
 from ridgepass.estimators.path import RidgePath
 from ridgepass.estimators.settings import Settings
 from ridgepass.kernels import Float64
 from ridgepass.solve import Certificate
 from ridgepass.stream import RidgeStream
+
+# Targets of a classifier are written out in pieces of about this many numbers.
+PIECE = 1 << 22
 
 
 @dataclass(frozen=True)
@@ -70,7 +74,17 @@ class Learned:
 
     def update(self, rows: Any, targets: Targets) -> None:
         """Take in a batch, or raise and stay as it was."""
-        self.stream.update(rows, targets.values, targets.weights)
+        values, weights = targets.values, targets.weights
+        if isinstance(values, Signs):
+            self.stream.check(rows)
+            step = max(1, PIECE // values.n_classes)
+        else:
+            step = max(1, len(values))
+        for start in range(0, rows.shape[0], step):
+            here = slice(start, start + step)
+            part = None if weights is None else weights[here]
+            whole = step >= rows.shape[0]
+            self.stream.update(rows if whole else rows[here], values[here], part)
         self._expected.clear()
 
     def merge(self, other: "Learned") -> None:
