@@ -1,46 +1,77 @@
-import itertools
+"""Blocks agree with the matrices that they stand for, written out."""
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import sparse
 
-from ridgepass.blocks import BlockBuffer
-from streams import split_points
-
-
-@given(data=st.data(), n_rows=st.integers(0, 40), block_rows=st.integers(1, 9))
-def test_blocks_do_not_depend_on_batches(data, n_rows, block_rows):
-    rows = np.arange(2.0 * n_rows).reshape(n_rows, 2)
-    targets = np.arange(1.0 * n_rows).reshape(n_rows, 1)
-    cuts = split_points(data.draw, n_rows)
-    buffer = BlockBuffer(block_rows, 2, 1, np.dtype("float64"))
-    blocks = [
-        (block.copy(), block_targets.copy())
-        for start, stop in itertools.pairwise(cuts)
-        for block, block_targets in buffer.feed(rows[start:stop], targets[start:stop])
-    ]
-    whole = n_rows // block_rows * block_rows
-    assert [len(block) for block, _ in blocks] == [block_rows] * (n_rows // block_rows)
-    if blocks:
-        np.testing.assert_array_equal(np.vstack([block for block, _ in blocks]), rows[:whole])
-        np.testing.assert_array_equal(np.vstack([t for _, t in blocks]), targets[:whole])
-    np.testing.assert_array_equal(buffer.pending[0], rows[whole:])
-    np.testing.assert_array_equal(buffer.pending[1], targets[whole:])
+from ridgepass.blocks import Block
 
 
-@pytest.mark.parametrize(
-    ("rows", "copied"),
-    [
-        (np.ones((6, 4)), False),
-        (np.ones((6, 4), order="F"), True),
-        (np.ones((6, 8))[:, ::2], True),
-        (np.ones((6, 4), "float32"), True),
-    ],
-)
-def test_whole_blocks_are_views_unless_they_need_conversion(rows, copied):
-    buffer = BlockBuffer(3, 4, 1, np.dtype("float64"))
-    for block, _ in buffer.feed(rows, np.ones((6, 1))):
-        assert np.shares_memory(block, rows) != copied
-        assert block.dtype == np.float64
-        assert block.flags.c_contiguous
+@st.composite
+def blocks(draw):
+    """A block and its rows written out."""
+    rng = np.random.default_rng(draw(st.integers(0, 999)))
+    n, d = draw(st.integers(0, 6)), draw(st.integers(1, 7))
+    rows = rng.standard_normal((n, d)) * (rng.random((n, d)) < 0.6)
+    mean, shift = rng.standard_normal((1, d)), rng.standard_normal((1, d))
+    factors = rng.random(n) if draw(st.booleans()) else None
+    mean = mean if draw(st.booleans()) else None
+    shift = shift if draw(st.booleans()) else None
+    dtype = draw(st.sampled_from(["float32", "float64"]))
+    stored = rows.astype(dtype)
+    explicit = stored.astype(float) if mean is None else stored - mean
+    if factors is not None:
+        explicit = factors[:, None] * explicit
+    if shift is not None:
+        explicit = np.vstack([explicit, shift])
+    targets = rng.standard_normal((len(explicit), 2))
+    if draw(st.booleans()):
+        stored = sparse.csc_array(stored)
+    n_shifts = int(shift is not None)
+    return Block(stored, targets, factors, mean, shift, n_shifts), explicit
+
+
+def stacked(block):
+    parts = [part.toarray() if sparse.issparse(part) else part for part in block.parts]
+    return np.vstack(parts).astype(float)
+
+
+@given(case=blocks())
+@settings(max_examples=40)
+def test_a_block_is_the_rows_it_stands_for(case):
+    block, explicit = case
+    assert len(block) == len(explicit)
+    assert block.n_rows == block.rows.shape[0]
+    np.testing.assert_allclose(block.dense(), explicit, atol=1e-14)
+    np.testing.assert_allclose(block.cross(), explicit.T @ block.targets, atol=1e-13)
+    assert block.dense().dtype == block.cross().dtype == np.float64
+
+
+@given(case=blocks(), seed=st.integers(0, 99))
+@settings(max_examples=40)
+def test_folding_and_unfolding_carry_products_over(case, seed):
+    block, explicit = case
+    rng = np.random.default_rng(seed)
+    vectors, mix = rng.standard_normal((explicit.shape[1], 3)), rng.standard_normal((4, len(block)))
+    np.testing.assert_allclose(block.fold(stacked(block) @ vectors), explicit @ vectors, atol=1e-13)
+    np.testing.assert_allclose(block.unfold(mix) @ stacked(block), mix @ explicit, atol=1e-13)
+    # One is the other's transpose, which is what makes a folded Gram matrix that of the rows.
+    gram = block.fold(block.fold(stacked(block) @ stacked(block).T).T)
+    np.testing.assert_allclose(gram, explicit @ explicit.T, atol=1e-12)
+
+
+@pytest.mark.parametrize("rows", [np.eye(3), sparse.csc_array(np.eye(3))])
+def test_rows_as_they_are_need_no_folding(rows):
+    block = Block.of(rows)
+    assert not block.is_implicit
+    assert block.targets.shape == (3, 0)
+    products = np.ones((3, 2))
+    assert block.fold(products) is products
+    np.testing.assert_array_equal(block.dense(), np.eye(3))
+
+
+def test_plain_rows_written_out_are_a_view():
+    rows = np.ones((3, 2))
+    assert np.shares_memory(Block.of(rows).dense(), rows)

@@ -9,7 +9,16 @@ import pytest
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 SMALL = {
-    "linear_probe.py": "--classes 20 --dimensions 64 --rows 2000 --sketch-size 7".split(),
+    "linear_probe.py": [
+        "--classes",
+        "20",
+        "--dimensions",
+        "64",
+        "--rows",
+        "2000",
+        "--sketch-size",
+        "7",
+    ],
 }
 
 

@@ -1,7 +1,10 @@
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import sparse
 from threadpoolctl import threadpool_info
 
 from ridgepass import kernels
@@ -10,10 +13,13 @@ from ridgepass.kernels import (
     apply,
     apply_transposed,
     column_norms,
+    column_squares,
     gram,
     mix_into,
     one_blas_thread,
     orthogonal_mix,
+    panel,
+    panels,
     stacked_gram,
     top_eigenpairs,
 )
@@ -69,6 +75,68 @@ def test_apply_and_its_transpose_sum_in_float64(rng, dtype):
     x, z = rng.standard_normal((WIDE, 2)), rng.standard_normal((7, 2))
     np.testing.assert_allclose(apply(rows, x), stacked @ x, rtol=1e-10)
     np.testing.assert_allclose(apply_transposed(rows, z), stacked.T @ z, rtol=1e-9)
+
+
+def some_sparse(rng, n, dtype, width=WIDE):
+    """Sparse rows, and the same written out."""
+    dense = (rng.standard_normal((n, width)) * (rng.random((n, width)) < 0.1)).astype(dtype)
+    return sparse.csc_array(dense), dense
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("scaled", [False, True])
+def test_gram_of_sparse_rows_is_that_of_dense_ones(rng, dtype, scaled):
+    columns = 0.1 + rng.random(WIDE) if scaled else None
+    (left, left_dense), (right, right_dense) = (some_sparse(rng, n, dtype) for n in (3, 5))
+    factors = np.ones(WIDE) if columns is None else columns**2
+    product = (left_dense * factors) @ right_dense.astype(float).T
+    for a, b in itertools.product((left, left_dense), (right, right_dense)):
+        found = gram(a, b, exact=True, columns=columns)
+        assert isinstance(found, np.ndarray)
+        assert found.dtype == np.float64
+        np.testing.assert_allclose(found, product, rtol=1e-10, atol=1e-10)
+    stack = np.vstack([left_dense, right_dense]).astype(float)
+    stacked = stacked_gram((left, right_dense), exact=True, columns=columns)
+    np.testing.assert_allclose(stacked, (stack * factors) @ stack.T, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("width", [5, WIDE])
+def test_mixing_sparse_rows_is_mixing_dense_ones(rng, dtype, width):
+    old = rng.standard_normal((4, width)).astype(dtype)
+    new, new_dense = some_sparse(rng, 3, dtype, width)
+    mean = rng.standard_normal((1, width))  # of float64, as a query's is
+    mix = rng.standard_normal((4, 8))
+    tolerance = 50 * np.finfo(dtype).eps
+    expected = mix @ np.vstack([old, new_dense, mean])
+    added = old + mix[:, 4:] @ np.vstack([new_dense, mean])
+    out = old.copy()
+    mix_into(out, mix, out, new, mean)
+    np.testing.assert_allclose(out, expected, rtol=tolerance, atol=tolerance)
+    add_mix(old, mix[:, 4:], new, mean)
+    np.testing.assert_allclose(old, added, rtol=tolerance, atol=tolerance)
+    assert out.dtype == old.dtype == dtype
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_sparse_rows_apply_in_float64(rng, dtype):
+    part, dense = some_sparse(rng, 4, dtype)
+    other = rng.standard_normal((2, WIDE)).astype(dtype)
+    stacked = np.vstack([dense, other]).astype(float)
+    x, z = rng.standard_normal((WIDE, 2)), rng.standard_normal((6, 2))
+    np.testing.assert_allclose(apply((part, other), x), stacked @ x, rtol=1e-9)
+    np.testing.assert_allclose(apply_transposed((part, other), z), stacked.T @ z, rtol=1e-9)
+    weights = rng.random(4)
+    expected = weights @ np.square(dense.astype(float))
+    np.testing.assert_allclose(column_squares(part, weights), expected, rtol=1e-12)
+    np.testing.assert_allclose(column_squares(dense, weights), expected, rtol=1e-12)
+
+
+def test_panels_of_sparse_rows_are_their_columns(rng):
+    part, dense = some_sparse(rng, 4, "float64", 23)
+    for span in panels(23, 5):
+        np.testing.assert_array_equal(panel(part, span).toarray(), dense[:, span])
+        np.testing.assert_array_equal(panel(dense, span), dense[:, span])
 
 
 @given(

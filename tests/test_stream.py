@@ -7,37 +7,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import sparse
 
 from ridgepass import RidgeStream
-from ridgepass.intake import Intake
+from same_bits import assert_same_bits, assert_unchanged, everything
 from streams import CERTIFIED, METHODS, exact_ridge, make_rows, norm, split_points, streams
-
-
-def everything(model):
-    """All numbers a stream holds, for comparing to the last bit."""
-    found = []
-
-    def collect(value):
-        if isinstance(value, np.ndarray):
-            found.append(value.copy())
-        elif isinstance(value, int | float):
-            found.append(value)
-        elif hasattr(value, "__dict__"):
-            for name, part in sorted(vars(value).items()):
-                if name not in {"_rows", "_targets", "_weights"}:  # unused rows are noise
-                    collect(part)
-        if isinstance(value, Intake):
-            for part in value.waiting():
-                collect(part.toarray() if sparse.issparse(part) else part)
-
-    collect(model._state)
-    return found
-
-
-def assert_same_bits(left, right):
-    for a, b in zip(everything(left), everything(right), strict=True):
-        np.testing.assert_array_equal(a, b)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -78,8 +51,7 @@ def test_a_query_between_blocks_counts_the_pending_rows(method):
     model = RidgeStream(method, sketch_size=16).update(A, b)
     before = everything(model)
     coef = model.solve(2.0)
-    for kept, now in zip(before, everything(model), strict=True):
-        np.testing.assert_array_equal(kept, now)
+    assert_unchanged(before, model)
     if method in {"exact", "fd", "isvd", "rfd"}:  # 15 features fit into 16 rows
         np.testing.assert_allclose(coef, exact_ridge(A, b, 2.0)[:, 0], rtol=1e-10, atol=1e-12)
 
@@ -150,8 +122,7 @@ def test_merging_leaves_the_other_alone_and_repeats_to_the_bit(method):
         right = RidgeStream(method, sketch_size=4).update(A[40:], b[40:])
         before = everything(right)
         left.merge(right)
-        for kept, now in zip(before, everything(right), strict=True):
-            np.testing.assert_array_equal(kept, now)
+        assert_unchanged(before, right)
         return left
 
     assert_same_bits(merged(), merged())
@@ -209,8 +180,7 @@ def test_merging_with_nothing_changes_nothing(method):
     full = RidgeStream(method, sketch_size=6).update(A, b)
     before = everything(full)
     full.merge(RidgeStream(method, sketch_size=9))
-    for kept, now in zip(before, everything(full), strict=True):
-        np.testing.assert_array_equal(kept, now)
+    assert_unchanged(before, full)
     empty = RidgeStream(method, sketch_size=6).merge(full)
     assert empty.n_rows == 50
     if method not in {"2lfd", "rp", "cs"}:
@@ -314,8 +284,7 @@ def test_a_bad_batch_is_refused_before_anything_changes(method, A, b, message):
     before = everything(model)
     with pytest.raises(ValueError, match=message):
         model.update(A, b)
-    for kept, now in zip(before, everything(model), strict=True):
-        np.testing.assert_array_equal(kept, now)
+    assert_unchanged(before, model)
 
 
 def test_the_bad_number_is_found_in_a_long_batch():
