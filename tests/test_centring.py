@@ -1,0 +1,80 @@
+"""Running means lose nothing to their size."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ridgepass.centring import RunningMean, shift_factor
+
+WIDE = np.longdouble
+
+
+def feed(mean, rows, weights, before):
+    """Move a mean on by rows, whose own mean is measured from ``high``."""
+    weight = float(weights.sum())
+    offset = weights @ (rows - mean.high.astype(float)) / weight
+    distance = mean.distance(offset)
+    predicted = mean.moved(weight / (before + weight), distance)
+    mean.move(weight / (before + weight), distance)
+    np.testing.assert_allclose(predicted, mean.value, rtol=1e-15)
+    return distance, weight
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@given(
+    seed=st.integers(0, 999),
+    sizes=st.lists(st.integers(1, 30), min_size=1, max_size=20),
+    centre=st.sampled_from([0.0, 1e-6, 1.0, 1e6]),
+    drift=st.sampled_from([0.0, 1.0, 1e4]),
+)
+@settings(max_examples=40)
+def test_the_mean_and_the_squares_are_complete(dtype, seed, sizes, centre, drift):
+    rng = np.random.default_rng(seed)
+    start = rng.standard_normal(3) + centre
+    mean, before, seen, squares = RunningMean(start, np.dtype(dtype)), 0.0, [], np.zeros(3)
+    for i, size in enumerate(sizes):
+        rows, weights = centre + i * drift + rng.standard_normal((size, 3)), rng.random(size) + 0.1
+        distance, weight = feed(mean, rows, weights, before)
+        own = weights @ rows.astype(WIDE) / weights.sum()
+        squares += (weights @ np.square(rows - own)).astype(float)
+        squares += np.square(shift_factor(before, weight) * distance)
+        before += weight
+        seen.append((rows, weights))
+    rows, weights = (np.concatenate(parts) for parts in zip(*seen, strict=True))
+    exact = rows[0] + weights @ (rows.astype(WIDE) - rows[0]) / weights.astype(WIDE).sum()
+    spread = 1 + drift * len(sizes)
+    error = np.abs((mean.high.astype(WIDE) + mean.low - exact).astype(float))
+    assert error.max() <= 1e-13 * spread  # of the spread, whatever the mean
+    expected = (weights @ np.square(rows - exact)).astype(float)
+    np.testing.assert_allclose(squares, expected, rtol=1e-9, atol=1e-20)
+    assert mean.high.dtype == dtype
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_the_low_part_stays_below_the_high_part_s_last_digit(dtype):
+    mean = RunningMean(np.full(4, 1e6), np.dtype(dtype))
+    rng = np.random.default_rng(0)
+    for _ in range(100):
+        mean.move(0.01, rng.standard_normal(4))
+        assert (np.abs(mean.low) <= np.spacing(mean.high.astype(dtype))).all()
+
+
+def test_distances_between_means_keep_what_their_difference_would_lose():
+    left, right = (RunningMean(np.array([1e6]), np.dtype("float64")) for _ in range(2))
+    right.move(1.0, np.array([1e-12]))
+    assert left.distance_to(right) == pytest.approx(1e-12)
+    assert right.distance_to(left) == pytest.approx(-1e-12)
+    assert left.distance_to(left) == 0
+
+
+@pytest.mark.parametrize(("before", "weight"), [(3.0, 5.0), (1e-200, 1e200), (1e200, 1e-200)])
+def test_shift_factor_survives_extremes(before, weight):
+    expected = math.sqrt(min(before, weight) / (1 + min(before, weight) / max(before, weight)))
+    assert shift_factor(before, weight) == pytest.approx(expected)
+
+
+def test_nothing_before_leaves_no_shift():
+    assert shift_factor(0.0, 7.0) == 0.0
