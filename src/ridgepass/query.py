@@ -43,6 +43,7 @@ class Query:
     weight: float
     target_mass: Float64
     displacement: float
+    target_displacement: Float64
     cross_error: Float64
     mean_steps: float
 
@@ -52,20 +53,29 @@ class Query:
         intake = state.intake
         block = intake.pending()
         moments = state.moments.including(block)
-        covariance, cross = state.sketch.covariance(block), moments.cross
-        mass, scale = covariance.mass, None
-        displacement = state.displacement(mass, block)
-        cross_error = moments.cross_rounding(mass) + displacement * np.sqrt(moments.target_mass)
-        cross_error += math.sqrt(mass) * state.target_displacement(moments.target_mass)
+        cross, scale, fresh, offset = moments.cross, None, None, block.mean
         if intake.scaling is not None:
             scale = intake.deviations()
-            columns = intake.scaling.units / scale
+            units = intake.scaling.units_for(scale)
+            if (units != intake.scaling.units).any():
+                fresh = intake.scaling.units / units
+                cross = fresh[:, None] * cross
+                offset = None if offset is None else fresh * offset
+        covariance = state.sketch.covariance(block, fresh)
+        mass = covariance.mass
+        displacement = state.displacement(mass, offset)
+        cross_error = moments.cross_rounding(mass) + displacement * np.sqrt(moments.target_mass)
+        cross_error += math.sqrt(mass) * state.target_displacement(moments.target_mass)
+        if scale is not None:
+            columns = units / scale
             if (columns != 1.0).any():
-                covariance = covariance.rescaled(columns, intake.column_mass())
+                covariance = covariance.rescaled(columns, intake.column_mass(units))
                 cross = columns[:, None] * cross
                 displacement *= float(columns.max())
                 cross_error *= float(columns.max())
+            scale.flags.writeable = False
         mean, target_mean = intake.means()
+        mean.flags.writeable = False
         return cls(
             solver=factorise(covariance, cross),
             mean=mean,
@@ -75,6 +85,7 @@ class Query:
             weight=intake.total_weight(),
             target_mass=moments.target_mass,
             displacement=displacement,
+            target_displacement=state.target_displacement(moments.target_mass),
             cross_error=cross_error,
             mean_steps=state.mean_steps(),
         )
@@ -138,12 +149,11 @@ class Query:
         """Bound what rounding does to mean(b) − mean(A)·coef."""
         if not self.mean_steps:
             return np.zeros_like(coef_norms)
-        unit, mass = unit_roundoff(np.dtype(np.float64)), self.solver.covariance.mass
+        unit = unit_roundoff(np.dtype(np.float64))
         mean = self.mean if self.scale is None else self.mean / self.scale
-        spread = np.sqrt(self.target_mass / self.weight)
-        spread += math.sqrt(mass / self.weight) * coef_norms
+        moved = self.target_displacement + self.displacement * coef_norms
         size = np.abs(self.target_mean) + float(column_norms(mean[:, None])[0]) * coef_norms
-        error: Float64 = self.mean_steps * spread + (len(mean) + 8) * unit * size
+        error: Float64 = moved / math.sqrt(self.weight) + (len(mean) + 8) * unit * size
         return error
 
 

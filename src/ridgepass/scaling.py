@@ -6,6 +6,9 @@ import numpy as np
 
 from ridgepass.kernels import Float64
 
+# A column that varies by less than this share of its mean is constant, but for rounding.
+CONSTANT = 64 * float(np.finfo(np.float64).eps)
+
 
 class Rescaling(NamedTuple):
     """A change of units: what columns are multiplied by, and their squares before."""
@@ -35,58 +38,88 @@ class Scaling:
         self.given = given
         self.units: Float64 = np.ones(n_features) if given is None else given
         self.squares: Float64 = np.zeros(n_features)  # sums about the mean, in original units
+        self.is_set = np.zeros(n_features, dtype=bool)  # which units are deviations
         self.n_blocks = 0
 
     @property
     def nbytes(self) -> int:
         """Bytes of the arrays kept."""
-        return self.units.nbytes + self.squares.nbytes
+        return self.units.nbytes + self.squares.nbytes + self.is_set.nbytes
 
     def including(self, squares: Float64) -> Float64:
         """Return the sums of squares with a block's added, given in the present units."""
         total: Float64 = self.squares + squares * np.square(self.units)
         return total
 
-    def deviations(self, squares: Float64, weight: float) -> Float64:
-        """Return what columns are divided by: one for those that never vary."""
+    def deviations(self, squares: Float64, weight: float, mean: Float64) -> Float64:
+        """Return what columns are divided by: one for those that vary by no more than rounding."""
         if self.given is not None:
             return self.given
         found: Float64 = np.sqrt(squares / weight)
-        return np.where(found > 0, found, 1.0)
+        return np.where(found > CONSTANT * np.abs(mean), found, 1.0)
 
-    def update(self, squares: Float64, weight: float) -> tuple[Float64 | None, Rescaling | None]:
+    def units_for(self, deviations: Float64) -> Float64:
+        """Return the units to look at the sketch in, with columns that had none yet in theirs.
+
+        Such a column is empty so far, up to rounding, so that the change is free.
+        """
+        return (
+            self.units if self.given is not None else np.where(self.is_set, self.units, deviations)
+        )
+
+    def update(
+        self, squares: Float64, weight: float, mean: Float64
+    ) -> tuple[Float64 | None, Rescaling | None]:
         """Add a block's squares, given in the present units, and choose new units if it is time.
 
-        ``weight`` is that of all rows with the block. Returns old over new units for the block, and
-        the same for all before it. None means that nothing changes.
+        ``weight`` and ``mean`` are those of all rows with the block. Returns old over new units for
+        the block, and the same for all before it. None means that nothing changes.
         """
         if self.given is not None:
             return None, None
-        varied, before = self.squares > 0, self.squares / np.square(self.units)
+        before = self.squares / np.square(self.units)
         self.squares = self.including(squares)
         self.n_blocks += 1
         doubled = self.n_blocks & (self.n_blocks - 1) == 0
-        fresh = np.ones_like(varied) if doubled else ~varied & (self.squares > 0)
-        if not fresh.any():
+        ratio = self._set_units(self.deviations(self.squares, weight, mean), everywhere=doubled)
+        if ratio is None:
             return None, None
-        units = np.where(fresh, self.deviations(self.squares, weight), self.units)
-        ratio: Float64 = self.units / units
-        self.units = units
-        return ratio, _rescaling(np.where(varied, ratio, 1.0), before)
+        return ratio, _rescaling(np.where(before > 0, ratio, 1.0), before)
 
-    def merge(self, other: "Scaling", shift: Float64) -> Rescaling | None:
+    def merge(
+        self, other: "Scaling", shift: Float64, weight: float, mean: Float64
+    ) -> tuple[Rescaling | None, Rescaling | None]:
         """Add another's sums and the squares of the row between the means, in original units.
 
-        Returns what brings the other's columns to these units.
+        ``weight`` and ``mean`` are those of both together. Returns what brings the columns of this
+        stream and of the other to the units of both.
         """
         if self.given is not None:
-            return None
-        new_here = (self.squares == 0) & (other.squares > 0)
-        self.units = np.where(new_here, other.units, self.units)
-        ratio: Float64 = np.where(other.squares > 0, other.units / self.units, 1.0)
+            return None, None
+        mine, theirs = (part.squares / np.square(part.units) for part in (self, other))
+        units = np.where(self.is_set, self.units, np.where(other.is_set, other.units, 1.0))
+        ratio = np.where(mine > 0, self.units / units, 1.0)
+        self.is_set = self.is_set | other.is_set
+        self.units = units
         self.squares = self.squares + other.squares + np.square(shift)
         self.n_blocks += other.n_blocks
-        return _rescaling(ratio, other.squares / np.square(other.units))
+        fresh = self._set_units(self.deviations(self.squares, weight, mean), everywhere=False)
+        if fresh is not None:
+            ratio = np.where(mine > 0, ratio * fresh, 1.0)
+        other_ratio = np.where(theirs > 0, other.units / self.units, 1.0)
+        return _rescaling(ratio, mine), _rescaling(other_ratio, theirs)
+
+    def _set_units(self, deviations: Float64, *, everywhere: bool) -> Float64 | None:
+        """Set the units of columns that have none, or of all; return old over new."""
+        varies = deviations != 1.0
+        fresh = varies if everywhere else varies & ~self.is_set
+        if not fresh.any():
+            return None
+        units = np.where(fresh, deviations, self.units)
+        ratio: Float64 = self.units / units
+        self.units = units
+        self.is_set = self.is_set | fresh
+        return ratio
 
 
 def _rescaling(ratio: Float64, column_mass: Float64) -> Rescaling | None:

@@ -9,9 +9,9 @@ import numpy as np
 from ridgepass.blocks import Block
 from ridgepass.centring import shift_factor
 from ridgepass.intake import Batch, DenseIntake, Intake, SparseIntake
-from ridgepass.kernels import Float64, smallest_number, unit_roundoff
+from ridgepass.kernels import Float64, Rows, smallest_number, unit_roundoff
 from ridgepass.moments import Moments
-from ridgepass.scaling import Scaling
+from ridgepass.scaling import Rescaling, Scaling
 from ridgepass.sketch import Sketch
 
 
@@ -85,23 +85,30 @@ class State:
     def absorb(self, batch: Batch) -> None:
         """Take in a batch."""
         narrowed = batch.rows.dtype.itemsize > self.sketch.dtype.itemsize
-        self.rounded |= narrowed or self.intake.touches_rows or batch.weights is not None
+        weighted = batch.weights is not None and bool((batch.weights != 1.0).any())
+        self.rounded |= narrowed or self.intake.touches_rows or weighted
         first = batch.rows[:1]
         row = first if isinstance(first, np.ndarray) else first.toarray()
         self.intake.start_at(row[0], batch.targets[0])
         for block in self.intake.feed(batch):
             if block.rescaling is not None:
-                self.sketch.rescale(*block.rescaling)
-                self.moments.rescale(block.rescaling.ratio)
+                self._rescale(block.rescaling)
             self.sketch.absorb(block)
             self.moments.update(block)
+
+    def _rescale(self, change: Rescaling) -> None:
+        """Bring all finished blocks to new units."""
+        self.sketch.rescale(*change)
+        self.moments.rescale(change.ratio)
+        self.intake.offset_mass *= max(float(change.ratio.max()), 1.0) ** 2
 
     def merge(self, other: "State") -> None:
         """Take in another stream, which stays as it is."""
         wider = other.sketch.dtype.itemsize > self.sketch.dtype.itemsize
         self.rounded |= other.rounded or wider
         # An empty stream measures from where the other does.
-        self.intake.start_at(other.intake.feature_mean.high, other.intake.target_mean.high)
+        if other.n_rows:
+            self.intake.start_at(other.intake.feature_mean.high, other.intake.target_mean.high)
         if other.moments.n_rows:
             self._merge_blocks(other)
         if other.intake.filled:
@@ -115,13 +122,18 @@ class State:
         target_distance = mine.target_mean.distance_to(theirs.target_mean)
         factor = shift_factor(mine.weight, theirs.weight)
         sketch, moments, offset_mass = other.sketch, other.moments, theirs.offset_mass
+        share = theirs.weight / (mine.weight + theirs.weight)
         if mine.scaling is not None and theirs.scaling is not None:
-            rescaling = mine.scaling.merge(theirs.scaling, factor * distance)
-            if rescaling is not None:
+            mean = mine.feature_mean.moved(share, distance)
+            weight = mine.weight + theirs.weight
+            here, there = mine.scaling.merge(theirs.scaling, factor * distance, weight, mean)
+            if here is not None:
+                self._rescale(here)
+            if there is not None:
                 sketch, moments = copy.deepcopy((sketch, moments))
-                sketch.rescale(*rescaling)
-                moments.rescale(rescaling.ratio)
-                offset_mass *= float(rescaling.ratio.max()) ** 2
+                sketch.rescale(*there)
+                moments.rescale(there.ratio)
+                offset_mass *= float(there.ratio.max()) ** 2
         self.sketch.merge(sketch)
         self.moments.merge(moments)
         if mine.centre:
@@ -132,23 +144,23 @@ class State:
                 self.moments.update(bridge)
             mine.offset_mass += offset_mass
             mine.target_offset_mass += theirs.target_offset_mass
-            share = theirs.weight / (mine.weight + theirs.weight)
             mine.feature_mean.move(share, distance)
             mine.target_mean.move(share, target_distance)
         mine.weight += theirs.weight
         mine.rebase(*place)
 
-    def displacement(self, mass: float, pending: Block) -> float:
+    def displacement(self, mass: float, offset: Rows | None) -> float:
         """Bound ‖Ã − A‖_F, where Ã are the rows as sketched and A as they should be.
 
         Each entry is rounded when the running mean is taken off, when its block is centred, and
-        when it is weighted and scaled; means err by a sum over a block. ``mass`` is ‖A‖_F².
+        when it is weighted and scaled; means err by a sum over a block. ``mass`` is ‖A‖_F², and
+        ``offset`` the mean of the waiting rows as they are stored.
         """
         if not self.rounded:
             return 0.0
         dtype, offset_mass = self.sketch.dtype, self.intake.offset_mass
-        if pending.mean is not None:
-            offset_mass += self.intake.waiting_weight * float(np.vdot(pending.mean, pending.mean))
+        if offset is not None:
+            offset_mass += self.intake.waiting_weight * float(np.vdot(offset, offset))
         count = (self.n_rows + self.moments.n_blocks) * self.n_features
         underflow = smallest_number(dtype) * math.sqrt(count)
         return self._steps() * math.sqrt(mass + offset_mass) + underflow

@@ -144,7 +144,7 @@ class RidgeStream:
             state.absorb(batch)
         return self
 
-    def check(self, A: Any, b: ArrayLike | None = None, weights: ArrayLike | None = None) -> None:
+    def check(self, A: Any, b: ArrayLike | None = None, weights: Float64 | None = None) -> None:
         """Raise what ``update`` would raise for these rows, taking none of them in.
 
         Without ``b`` only the rows are looked at.
@@ -158,7 +158,7 @@ class RidgeStream:
                 rows.shape[1], 1, True, self.dtype or rows.dtype, is_sparse(rows)
             )
         state.check_shape(rows.shape[1], state.n_targets, state.single)
-        validation.check_finite(rows, "A", state.sketch.dtype)
+        validation.check_finite(rows, "A", state.sketch.dtype, weights, self.feature_scale)
 
     def _checked(self, A: Any, b: ArrayLike, weights: ArrayLike | None) -> tuple[State, Batch]:
         """Return the state that is to take in a batch, and the batch."""
@@ -171,7 +171,9 @@ class RidgeStream:
             shape = rows.shape[1], targets.shape[1]
             state = self._new_state(*shape, single, dtype, is_sparse(rows))
         state.check_shape(rows.shape[1], targets.shape[1], single)
-        validation.check_finite(rows, "A", state.sketch.dtype)
+        validation.check_finite(rows, "A", state.sketch.dtype, by_row, self.feature_scale)
+        if by_row is not None:
+            validation.check_finite(targets, "b", np.dtype(np.float64), by_row)
         if by_row is not None and not by_row.all():
             present = by_row > 0
             rows, targets, by_row = rows[present], targets[present], by_row[present]

@@ -13,6 +13,7 @@ from ridgepass.kernels import Float64
 
 # Rows are looked at in pieces of about this many numbers, so that a check costs no memory.
 CHUNK = 1 << 16
+LEAST_ALPHA = 1e-300
 
 
 def as_rows(A: Any, name: str = "A") -> Any:
@@ -51,39 +52,55 @@ def as_targets(b: ArrayLike, n_rows: int, name: str = "b") -> tuple[Float64, boo
     return columns, single
 
 
-def check_finite(rows: Any, name: str, dtype: np.dtype[Any]) -> None:
-    """Raise for NaN, infinity, or numbers whose squares, summed up, would overflow ``dtype``."""
-    if sparse.issparse(rows):
-        _check_finite_sparse(rows, name, dtype)
-        return
+def check_finite(
+    rows: Any,
+    name: str,
+    dtype: np.dtype[Any],
+    weights: Float64 | None = None,
+    scale: Float64 | None = None,
+) -> None:
+    """Raise for NaN, infinity, or numbers whose squares, summed up, would overflow ``dtype``.
+
+    The numbers that count are √weight·entry/scale.
+    """
     limit = math.sqrt(float(np.finfo(dtype).max)) * 1e-6
-    step = max(1, CHUNK // max(1, rows.shape[1]))
-    for start in range(0, len(rows), step):
-        chunk = rows[start : start + step]
+    largest_root = 1.0 if weights is None else max(math.sqrt(float(weights.max())), 1.0)
+    least_scale = 1.0 if scale is None else min(float(scale.min()), 1.0)
+    quick_limit = limit / largest_root * least_scale
+    by_row = sparse.issparse(rows)
+    step = len(rows.data) or 1 if by_row else max(1, CHUNK // max(1, rows.shape[1]))
+    for start in range(0, 1 if by_row else len(rows), step):
+        chunk = rows.data if by_row else rows[start : start + step]
         with np.errstate(all="ignore"):
             squares = float(np.vdot(chunk, chunk))  # one pass; NaN and infinity show in the sum
-        if squares <= limit**2:
+        if squares <= quick_limit**2:
             continue
-        bad = np.argwhere(~(np.abs(chunk.astype(np.float64)) <= limit))
-        if not len(bad):
-            continue
-        i, j = bad[0]
-        _refuse(chunk[i, j], start + i, j, name, dtype)
-
-
-def _check_finite_sparse(rows: Any, name: str, dtype: np.dtype[Any]) -> None:
-    limit = math.sqrt(float(np.finfo(dtype).max)) * 1e-6
-    bad = np.flatnonzero(~(np.abs(rows.data) <= limit))
-    if len(bad):
-        row = int(np.searchsorted(rows.indptr, bad[0], side="right")) - 1
-        _refuse(rows.data[bad[0]], row, int(rows.indices[bad[0]]), name, dtype)
+        sizes = np.abs(chunk.astype(np.float64))
+        if by_row:
+            at_row = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
+            at_column = rows.indices
+        else:
+            at_row, at_column = np.ogrid[start : start + len(chunk), : rows.shape[1]]
+        with np.errstate(over="ignore"):
+            if weights is not None:
+                sizes = sizes * np.sqrt(weights)[at_row]
+            if scale is not None:
+                sizes = sizes / scale[at_column]
+        bad = np.argwhere(~(sizes <= limit))
+        if len(bad) and by_row:
+            (i,) = bad[0]
+            _refuse(chunk[i], at_row[i], at_column[i], name, dtype)
+        if len(bad):
+            i, j = bad[0]
+            _refuse(chunk[i, j], start + i, j, name, dtype)
 
 
 def _refuse(value: Any, row: int, column: int, name: str, dtype: np.dtype[Any]) -> NoReturn:
     where = f"{name} has {value:g} in row {row}, column {column} of the batch"
     if np.isfinite(value):
         raise ValueError(
-            f"{where}, whose square overflows {dtype.name}: divide the column by a constant"
+            f"{where}, whose square overflows {dtype.name}: divide the column (or the weights, or "
+            "multiply the scale) by a constant"
             + ("" if dtype == np.float64 else ", or use dtype='float64'")
         )
     raise ValueError(f"{where}: drop such rows or fill them in first")
@@ -97,6 +114,8 @@ def as_alphas(alpha: float | Sequence[float] | Float64) -> tuple[list[float], bo
     for value in values.ravel():
         if not (value >= 0 and np.isfinite(value)):
             raise ValueError(f"alpha={value:g} is not a finite number of at least zero")
+        if 0 < value < LEAST_ALPHA:
+            raise ValueError(f"alpha={value:g} is too small to divide by: give 0 or a larger one")
     return [float(value) for value in values.ravel()], values.ndim == 0
 
 
@@ -133,8 +152,11 @@ def as_feature_scale(scale: ArrayLike | None) -> Float64 | None:
     if scale is None:
         return None
     values = _as_floats(scale, "feature_scale").astype(np.float64)
-    if values.ndim != 1 or not (np.isfinite(values) & (values > 0)).all():
-        raise ValueError("feature_scale must hold one finite number above zero for each feature")
+    if values.ndim != 1 or not ((values >= 1e-100) & (values <= 1e100)).all():
+        raise ValueError(
+            "feature_scale must hold one number above zero, between 1e-100 and 1e100, for each "
+            "feature"
+        )
     return values
 
 

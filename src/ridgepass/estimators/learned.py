@@ -76,7 +76,7 @@ class Learned:
         """Take in a batch, or raise and stay as it was."""
         values, weights = targets.values, targets.weights
         if isinstance(values, Signs):
-            self.stream.check(rows)
+            self.stream.check(rows, weights=weights)
             step = max(1, PIECE // values.n_classes)
         else:
             step = max(1, len(values))

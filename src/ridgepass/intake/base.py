@@ -143,12 +143,12 @@ class Intake(ABC):
     def deviations(self) -> Float64:
         """Return what columns are divided by, from all rows, the waiting ones included."""
         assert self.scaling is not None
-        return self.scaling.deviations(self._column_squares(), self.total_weight())
+        squares, (mean, _) = self._column_squares(), self.means()
+        return self.scaling.deviations(squares, self.total_weight(), mean)
 
-    def column_mass(self) -> Float64:
-        """Return the sums of squares of all rows, centred and in the present units."""
-        assert self.scaling is not None
-        mass: Float64 = self._column_squares() / np.square(self.scaling.units)
+    def column_mass(self, units: Float64) -> Float64:
+        """Return the sums of squares of all rows, centred and in these units."""
+        mass: Float64 = self._column_squares() / np.square(units)
         return mass
 
     def _column_squares(self) -> Float64:
@@ -205,13 +205,15 @@ class Intake(ABC):
         self.weight += weight
         self.filled = 0
 
-    def _new_units(self, block: Block) -> tuple[Float64 | None, Rescaling | None]:
+    def _new_units(
+        self, block: Block, distance: Float64
+    ) -> tuple[Float64 | None, Rescaling | None]:
         if self.scaling is None:
             return None, None
-        changes = self.scaling.update(block_squares(block), self.total_weight())
-        if changes[1] is not None:
-            self.offset_mass *= float(changes[1].ratio.max()) ** 2
-        return changes
+        mean = np.zeros(self.n_features)
+        if self.centre:
+            mean = self.feature_mean.moved(self.waiting_weight / self.total_weight(), distance)
+        return self.scaling.update(block_squares(block), self.total_weight(), mean)
 
 
 def block_squares(block: Block) -> Float64:

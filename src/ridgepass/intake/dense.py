@@ -115,7 +115,7 @@ class DenseIntake(Intake):
             rows *= roots[:, None].astype(self.dtype)
         rows = self._rows[: self.filled + n_shifts]
         block = Block(rows, self._centred_targets(n_shifts), n_shifts=n_shifts)
-        ratio, before = self._new_units(block)
+        ratio, before = self._new_units(block, distance)
         if ratio is not None:
             np.multiply(rows, ratio, out=rows, casting="same_kind")
             offset = offset * ratio if self.centre else offset

@@ -68,7 +68,7 @@ class SparseIntake(Intake):
 
     def _finish(self) -> Block:
         block, offset, distance = self._block()
-        ratio, before = self._new_units(block)
+        ratio, before = self._new_units(block, distance)
         if ratio is not None:
             block.rows.data[:] *= np.repeat(ratio, np.diff(block.rows.indptr))
             offset = offset * ratio

@@ -79,7 +79,8 @@ class LowRank:
 
         The shift stays a scalar: the mean of shift·columns².
         """
-        gram = stacked_gram(self.rows, exact=True, columns=columns)
+        together = columns if self.columns is None else self.columns * columns
+        gram = stacked_gram(self.rows, exact=True, columns=together)
         squares, mix = orthogonal_mix(gram, self.mix)
         factors = np.square(columns)
         largest, mean = float(factors.max()), float(factors.mean())
@@ -89,6 +90,8 @@ class LowRank:
             error = self.error * largest + uneven
         else:
             kept = mixed_column_squares(self.mix, self.rows)
+            if self.columns is not None:
+                kept *= np.square(self.columns)
             loss_bound = stretched(self.loss_bound, columns, column_mass, kept, self.rows[0].dtype)
             rounding = self.error - max(self.shift, self.loss_bound - self.shift)
             error = max(shift, loss_bound - shift) + rounding * largest
@@ -100,7 +103,7 @@ class LowRank:
             error=error,
             mass=float(factors @ column_mass),
             cross=None if self.cross is None else columns[:, None] * self.cross,
-            columns=columns,
+            columns=together,
             kept_loss=self.kept_loss * mean,
             largest_loss=self.largest_loss * mean,
         )
@@ -146,7 +149,8 @@ class Dense:
         """Return the same for A·diag(columns); ``column_mass`` is the diagonal of AᵀA."""
         factors = np.square(columns)
         error, mass = self.error * float(factors.max()), float(factors @ column_mass)
-        return replace(self, error=error, mass=mass, columns=columns)
+        together = columns if self.columns is None else self.columns * columns
+        return replace(self, error=error, mass=mass, columns=together)
 
 
 class Sketch(ABC):
@@ -189,8 +193,12 @@ class Sketch(ABC):
         """Multiply the columns of all rows so far; ``column_mass`` was the diagonal of AᵀA."""
 
     @abstractmethod
-    def covariance(self, block: Block) -> LowRank | Dense:
-        """Return K̂ as if ``block`` were the last, leaving the sketch as it is."""
+    def covariance(self, block: Block, columns: Float64 | None = None) -> LowRank | Dense:
+        """Return K̂ as if ``block`` were the last, leaving the sketch as it is.
+
+        ``columns`` multiplies the columns of all rows; it differs from one only where all rows
+        before the block are zero, up to rounding.
+        """
 
     @property
     @abstractmethod

@@ -40,13 +40,14 @@ class ExactCovariance(Sketch):
         self.matrix *= ratio
         self.matrix *= ratio[:, None]
 
-    def covariance(self, block: Block) -> Dense:
+    def covariance(self, block: Block, columns: Float64 | None = None) -> Dense:
         """Return AᵀA with a block still to be added."""
         rows = block.dense()
         # A chain of additions errs by (length)·u·|A|ᵀ|A|, whose norm is at most ‖A‖_F² = tr(AᵀA).
-        trace = float(np.trace(self.matrix)) + float(np.vdot(rows, rows))
+        diagonal = np.diagonal(self.matrix) + np.square(rows).sum(axis=0)
+        trace = float(diagonal.sum() if columns is None else np.square(columns) @ diagonal)
         chain = self.block_rows + self.n_blocks + 2
-        return Dense(self.matrix, rows, chain * unit_roundoff(self.dtype) * trace, trace)
+        return Dense(self.matrix, rows, chain * unit_roundoff(self.dtype) * trace, trace, columns)
 
     @property
     def nbytes(self) -> int:

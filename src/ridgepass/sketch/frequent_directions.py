@@ -140,7 +140,7 @@ class FrequentDirections(Sketch):
         if len(block):
             self.carry_out(self.plan(block), block)
 
-    def plan(self, block: Block, *, exact: bool = False) -> Plan:
+    def plan(self, block: Block, *, exact: bool = False, columns: Float64 | None = None) -> Plan:
         """Work out what a block will change.
 
         One Gram matrix of the old and the new rows tells that of each ℓ rows and the sketch before
@@ -148,7 +148,7 @@ class FrequentDirections(Sketch):
         the distance of means goes along with the last of them.
         """
         size = self.sketch_size
-        gram, mass = self.gram(block, exact=exact)
+        gram, mass = self.gram(block, exact=exact, columns=columns)
         edges = [*range(size, size + max(block.n_rows, 1), size), len(gram)]
         plan = self.plan_of(self.shrink(gram[: edges[1], : edges[1]]), mass)
         for start, stop in pairwise(edges[1:]):  # line 3
@@ -160,18 +160,24 @@ class FrequentDirections(Sketch):
             plan = plan.then(self.plan_of(self.shrink(joint)))
         return plan
 
-    def gram(self, block: Block, *, exact: bool = False) -> tuple[Float64, float]:
+    def gram(
+        self, block: Block, *, exact: bool = False, columns: Float64 | None = None
+    ) -> tuple[Float64, float]:
         """Return the Gram matrix of the old rows stacked on a block, and its trace.
 
         The trace is that before any implicit centring, which is what rounding errors go by.
         """
         measure = exact or self.updates % REMEASURE_EVERY == REMEASURE_EVERY - 1
         known = None if measure else np.diag(self.squares)
-        gram = stacked_gram((self.rows, *block.parts), known=known, exact=exact)
+        parts = (self.rows, *block.parts)
+        gram = stacked_gram(parts, known=known, exact=exact, columns=columns)
         mass = float(np.trace(gram))
         if not block.is_implicit:
             return gram, mass
         size = self.sketch_size
+        if block.factors is not None:
+            stored = np.diagonal(gram)[size : size + len(block.factors)]
+            mass += float((np.square(block.factors) - 1) @ stored)
         below = block.fold(gram[size:])
         left, corner = below[:, :size], block.fold(below[:, size:].T)
         return np.block([[gram[:size, :size], left.T], [left, corner]]), mass
@@ -190,7 +196,8 @@ class FrequentDirections(Sketch):
     def _storing(self, values: Float64, mass: float = 0.0) -> Rounding:
         """Return the rounding of one rotation of rows whose squared singular values are given."""
         top, total = max(float(values[0]), 0.0), max(float(values.sum()), mass)
-        size = unit_roundoff(self.dtype) * math.sqrt(top) * math.sqrt(total)
+        cancelled = total - max(float(values.sum()), 0.0)
+        size = unit_roundoff(self.dtype) * (math.sqrt(top) * math.sqrt(total) + cancelled)
         # Each entry of B moves by u of itself, BᵀB by 2u‖B‖₂‖B‖_F; the eigenvectors' norms move as
         # much again (3.4u in all measured over 5,000 shrinks). Squares may also underflow.
         underflow = self.n_features * len(values) * smallest_number(self.dtype)
@@ -234,13 +241,13 @@ class FrequentDirections(Sketch):
         self.lost *= largest
         self.rounding = self.rounding.times(largest) + self._storing(squares)
 
-    def covariance(self, block: Block) -> LowRank:
+    def covariance(self, block: Block, columns: Float64 | None = None) -> LowRank:
         """Return K̂ as if ``block`` were the last, leaving the sketch as it is."""
         # float32 training leaves rows orthogonal to about 1e-6; a query can afford to measure.
         exact = self.dtype != np.float64
         plan = Plan(np.eye(self.sketch_size), self.squares, 0.0, 0.0, Rounding())
         if len(block):
-            plan = self.plan(block, exact=exact)
+            plan = self.plan(block, exact=exact, columns=columns)
         elif exact:
             squares, mix = orthogonal_mix(stacked_gram((self.rows,), exact=True), plan.mix)
             plan = Plan(mix, squares, 0.0, 0.0, Rounding())
@@ -258,6 +265,7 @@ class FrequentDirections(Sketch):
             shift,
             error,
             mass,
+            columns=columns,
             kept_loss=self._kept_loss(removed),
             largest_loss=removed,
             loss_bound=removed + self.allowance,

@@ -92,15 +92,18 @@ class Projection(Sketch):
         """Multiply the columns of all rows so far."""
         np.multiply(self.rows, ratio, out=self.rows, casting="same_kind")
 
-    def covariance(self, block: Block) -> LowRank:
+    def covariance(self, block: Block, columns: Float64 | None = None) -> LowRank:
         """Return CᵀC and Cᵀ(Πb) as if ``block`` were the last."""
-        columns = self._projection(len(block))
+        drawn = self._projection(len(block))
         stored = (self.rows, *block.parts)
-        mix = np.hstack([np.eye(self.sketch_size), block.unfold(columns)])
-        squares, mix_orthogonal = orthogonal_mix(stacked_gram(stored, exact=True), mix)
-        cross = apply_transposed(stored, mix.T @ self._projected(columns, block.targets))
+        mix = np.hstack([np.eye(self.sketch_size), block.unfold(drawn)])
+        gram = stacked_gram(stored, exact=True, columns=columns)
+        squares, mix_orthogonal = orthogonal_mix(gram, mix)
+        cross = apply_transposed(stored, mix.T @ self._projected(drawn, block.targets))
+        if columns is not None:
+            cross *= columns[:, None]
         mass = float(squares.sum())  # an estimate; the certificate is infinite whatever it is
-        return LowRank(stored, mix_orthogonal, squares, 0.0, np.inf, mass, cross)
+        return LowRank(stored, mix_orthogonal, squares, 0.0, np.inf, mass, cross, columns)
 
     @property
     def nbytes(self) -> int:

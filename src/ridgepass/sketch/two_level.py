@@ -58,13 +58,13 @@ class TwoLevelFrequentDirections(Sketch):
         waiting = self._waiting_rows()
         np.multiply(waiting, ratio, out=waiting, casting="same_kind")
 
-    def covariance(self, block: Block) -> LowRank:
+    def covariance(self, block: Block, columns: Float64 | None = None) -> LowRank:
         """Return K̂ as if ``block`` were the last, leaving the sketch as it is."""
         kept = np.eye(self.first.sketch_size, self.first.sketch_size + len(block))
         sample, kept_squares = kept[:0], self.first.squares
         removed, lost, rounding = self.first.removed, self.first.lost, self.first.rounding
         if len(block):
-            step, trace = self._shrink(block)
+            step, trace = self._shrink(block, columns)
             kept, sample, kept_squares = step.mix, self._sample(step), step.squares
             plan = self.first.plan_of(step, trace)
             removed, lost = removed + plan.removed, lost + plan.lost
@@ -75,14 +75,22 @@ class TwoLevelFrequentDirections(Sketch):
         n_second = self.second.sketch_size + len(waiting)
         q_mix = block_diag(sample, np.eye(n_second))
         # 0 ⪯ K − BᵀB ⪯ Δ·I and 0 ⪯ QᵀQ ⪯ ‖Q‖₂²·I bound the difference on either side.
-        gram = stacked_gram(stored, exact=True)
+        gram = stacked_gram(stored, exact=True, columns=columns)
         q_top = max(float(top_eigenpairs(q_mix @ gram @ q_mix.T, 1)[0][0]), 0.0)
         b_mix = np.pad(kept, ((0, 0), (0, n_second)))
         squares, mix = orthogonal_mix(gram, np.vstack([b_mix, q_mix]))
         mass = lost + float(kept_squares.sum())
         error = max(q_top, removed + self.first.allowance) + rounding.bound
         return LowRank(
-            stored, mix, squares, 0.0, error, mass, kept_loss=removed / 2, largest_loss=removed
+            stored,
+            mix,
+            squares,
+            0.0,
+            error,
+            mass,
+            columns=columns,
+            kept_loss=removed / 2,  # the sample stands for some of it
+            largest_loss=removed,
         )
 
     @property
@@ -90,9 +98,9 @@ class TwoLevelFrequentDirections(Sketch):
         """Bytes of the arrays kept."""
         return self.first.nbytes + self.second.nbytes + self.waiting.nbytes
 
-    def _shrink(self, block: Block) -> tuple[Shrink, float]:
+    def _shrink(self, block: Block, columns: Float64 | None = None) -> tuple[Shrink, float]:
         """Shrink the first level with one block, keeping the vectors of what is removed too."""
-        gram, mass = self.first.gram(block)
+        gram, mass = self.first.gram(block, columns=columns)
         return self.first.shrink(gram, n_vectors=len(gram)), mass
 
     def _sample(self, step: Shrink) -> Float64:

@@ -73,7 +73,9 @@ class Certificate:
         else:
             lengths = column_norms((given / scale).T)
             distances = column_norms(((given - mean) / scale).T)
-        bounds: Float64 = np.multiply.outer(distances, self.coef_bound)
+        with np.errstate(invalid="ignore"):
+            bounds: Float64 = np.multiply.outer(distances, self.coef_bound)
+        bounds = np.where(np.isnan(bounds), 0.0, bounds)  # nothing times infinity
         bounds += np.multiply.outer(lengths, self.rounding)
         return bounds + self.offset
 
