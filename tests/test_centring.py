@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ridgepass.centring import RunningMean, shift_factor
+from ridgepass.centring import Mean, shift_factor
 
 WIDE = np.longdouble
 
@@ -16,11 +16,8 @@ def feed(mean, rows, weights, before):
     """Move a mean on by rows, whose own mean is measured from ``high``."""
     weight = float(weights.sum())
     offset = weights @ (rows - mean.high.astype(float)) / weight
-    distance = mean.distance(offset)
-    predicted = mean.moved(weight / (before + weight), distance)
-    mean.move(weight / (before + weight), distance)
-    np.testing.assert_allclose(predicted, mean.value, rtol=1e-15)
-    return distance, weight
+    own = Mean(mean.high, offset)
+    return mean.joined(own, weight / (before + weight)), mean.distance_to(own), weight
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -34,10 +31,10 @@ def feed(mean, rows, weights, before):
 def test_the_mean_and_the_squares_are_complete(dtype, seed, sizes, centre, drift):
     rng = np.random.default_rng(seed)
     start = rng.standard_normal(3) + centre
-    mean, before, seen, squares = RunningMean(start, np.dtype(dtype)), 0.0, [], np.zeros(3)
+    mean, before, seen, squares = Mean.at(start, np.dtype(dtype)), 0.0, [], np.zeros(3)
     for i, size in enumerate(sizes):
         rows, weights = centre + i * drift + rng.standard_normal((size, 3)), rng.random(size) + 0.1
-        distance, weight = feed(mean, rows, weights, before)
+        mean, distance, weight = feed(mean, rows, weights, before)
         own = weights @ rows.astype(WIDE) / weights.sum()
         squares += (weights @ np.square(rows - own)).astype(float)
         squares += np.square(shift_factor(before, weight) * distance)
@@ -55,16 +52,16 @@ def test_the_mean_and_the_squares_are_complete(dtype, seed, sizes, centre, drift
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_the_low_part_stays_below_the_high_part_s_last_digit(dtype):
-    mean = RunningMean(np.full(4, 1e6), np.dtype(dtype))
+    mean = Mean.at(np.full(4, 1e6), np.dtype(dtype))
     rng = np.random.default_rng(0)
-    for _ in range(100):
-        mean.move(0.01, rng.standard_normal(4))
+    for share in np.linspace(0.01, 0.99, 100):
+        mean = mean.joined(Mean(mean.high, rng.standard_normal(4)), share)
         assert (np.abs(mean.low) <= np.spacing(mean.high.astype(dtype))).all()
 
 
 def test_distances_between_means_keep_what_their_difference_would_lose():
-    left, right = (RunningMean(np.array([1e6]), np.dtype("float64")) for _ in range(2))
-    right.move(1.0, np.array([1e-12]))
+    left = Mean.at(np.array([1e6]), np.dtype("float64"))
+    right = left.joined(Mean(left.high, np.array([1e-12])), 1.0)
     assert left.distance_to(right) == pytest.approx(1e-12)
     assert right.distance_to(left) == pytest.approx(-1e-12)
     assert left.distance_to(left) == 0
@@ -78,3 +75,10 @@ def test_shift_factor_survives_extremes(before, weight):
 
 def test_nothing_before_leaves_no_shift():
     assert shift_factor(0.0, 7.0) == 0.0
+
+
+def test_a_mean_far_off_without_weight_costs_no_digits():
+    near, far = (Mean.at(np.array([place]), np.dtype("float64")) for place in (1 / 3, 1e14))
+    assert far.joined(near, 1.0 - 1e-30).value == near.value
+    back = near.joined(far, 1e-30).joined(near, 0.5)
+    assert back.value == pytest.approx(1 / 3, rel=1e-15)

@@ -1,26 +1,35 @@
-"""Running means, and the row that their movement adds to a centred stream."""
+"""Means, and the row that their distance adds to a centred stream.
+
+Blocks come centred on their own mean. What that leaves out is √(n·m/(n+m))·(μ_block − μ), one row
+for each block of weight m after a stream of weight n: with it, the sum of squares about the common
+mean is complete (Chan, Golub & LeVeque 1979).
+"""
 
 import math
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Self
 
 import numpy as np
 
 from ridgepass.kernels import Float64, Rows
 
 
-class RunningMean:
+@dataclass(frozen=True, eq=False)
+class Mean:
     """A weighted mean kept to twice the working precision: ``high`` plus ``low``.
 
-    Blocks come centred on their own mean. What that leaves out is √(n·m/(n+m))·(μ_block − μ), one
-    row for each block of weight m after a stream of weight n: with it, the sum of squares about the
-    common mean is complete (Chan, Golub & LeVeque 1979). Features whose mean is a million times
-    their spread lose nothing, since only differences from ``high`` are ever formed.
+    Features whose mean is a million times their spread lose nothing, since only differences from
+    ``high`` are ever formed. It has the rows' dtype, so that they are rounded once when it is
+    subtracted.
     """
 
-    def __init__(self, start: Rows, dtype: np.dtype[Any]) -> None:
-        # Rounded to the rows' dtype: differences of float32 rows from it are then rounded once.
-        self.high: Rows = np.array(start, dtype=dtype)
-        self.low: Float64 = np.zeros(self.high.shape)
+    high: Rows
+    low: Float64
+
+    @classmethod
+    def at(cls, start: Rows, dtype: np.dtype[Any]) -> Self:
+        """Return a place to measure from, before there is a mean."""
+        return cls(np.array(start, dtype=dtype), np.zeros(len(start)))
 
     @property
     def value(self) -> Float64:
@@ -33,27 +42,24 @@ class RunningMean:
         """Bytes of the arrays kept."""
         return self.high.nbytes + self.low.nbytes
 
-    def distance(self, offset: Float64) -> Float64:
-        """Return μ_block − μ, where ``offset`` is μ_block − ``high``."""
-        gap: Float64 = offset - self.low
-        return gap
-
-    def distance_to(self, other: "RunningMean") -> Float64:
+    def distance_to(self, other: "Mean") -> Float64:
         """Return the other mean less this one."""
         high: Float64 = np.subtract(other.high, self.high, dtype=np.float64)
         return high + (other.low - self.low)
 
-    def moved(self, share: float, distance: Float64) -> Float64:
-        """Return the mean with a block of this share of the weight, leaving this one alone."""
-        value: Float64 = self.high + (self.low + share * distance)
-        return value
+    def joined(self, other: "Mean", share: float) -> "Mean":
+        """Return the mean of both, of which the other has this share of the weight.
 
-    def move(self, share: float, distance: Float64) -> None:
-        """Take in a block of this share of the weight, whose mean is ``distance`` away."""
-        low = self.low + share * distance
-        high = (self.high + low).astype(self.high.dtype)
-        self.low = low - (high.astype(np.float64) - self.high)
-        self.high = high
+        It is reckoned from the heavier one: a mean that is far off and has no weight must not cost
+        the other's digits.
+        """
+        distance = self.distance_to(other)
+        if share <= 0.5:
+            base, low = self.high, self.low + share * distance
+        else:
+            base, low = other.high, other.low - (1.0 - share) * distance
+        high = (base + low).astype(self.high.dtype)
+        return Mean(high, low - np.subtract(high, base, dtype=np.float64))
 
 
 def shift_factor(before: float, weight: float) -> float:

@@ -156,14 +156,22 @@ def apply_transposed(rows: Sequence[Part], weights: Float64) -> Float64:
     return result
 
 
-def column_squares(part: Part, weights: Float64) -> Float64:
-    """Return the weighted sum of squares of each column, in float64."""
+def column_squares(part: Part, weights: Float64, mean: Rows | None = None) -> Float64:
+    """Return the weighted sum of squares of each column about ``mean`` (or zero), in float64.
+
+    For sparse rows ``mean`` must be theirs.
+    """
     if is_sparse(part):
-        squares = part.astype(np.float64).power(2)
-        return np.asarray(squares.T @ weights)
+        squares: Float64 = part.astype(np.float64).power(2).T @ weights
+        if mean is not None:
+            squares -= weights.sum() * np.square(mean, dtype=np.float64)
+        return np.maximum(squares, 0.0)
     total = np.empty(part.shape[1])
     for span in panels(part.shape[1], CONVERSION_PANEL):
-        total[span] = weights @ np.square(part[:, span], dtype=np.float64)
+        rows = part[:, span].astype(np.float64)
+        if mean is not None:
+            rows -= mean[span]
+        total[span] = weights @ np.square(rows, out=rows)
     return total
 
 

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -31,8 +31,10 @@ class Query:
         Bounds what rounding did to the rows before they were sketched, in the Frobenius norm.
     cross_error : ndarray of shape (n_targets,)
         Bounds the error of Aᵀb.
-    mean_steps : float
-        Bounds the error of the means, in units of their columns' spread.
+    target_displacement : ndarray of shape (n_targets,)
+        Bounds the same for the targets.
+    centred : bool
+        Whether there is an intercept.
     """
 
     solver: LowRankSolver | DenseSolver
@@ -45,7 +47,7 @@ class Query:
     displacement: float
     target_displacement: Float64
     cross_error: Float64
-    mean_steps: float
+    centred: bool
 
     @classmethod
     def of(cls, state: State) -> "Query":
@@ -87,7 +89,7 @@ class Query:
             displacement=displacement,
             target_displacement=state.target_displacement(moments.target_mass),
             cross_error=cross_error,
-            mean_steps=state.mean_steps(),
+            centred=intake.centre,
         )
 
     def certificate(self, alpha: float) -> Certificate:
@@ -95,19 +97,19 @@ class Query:
         (coef,) = self.solver.solve([alpha])
         covariance, moved, norms = self.solver.covariance, self.displacement, column_norms(coef)
         bound = covariance.error + (2 * math.sqrt(covariance.mass) + 3 * moved) * moved
-        return certify(
+        certificate = certify(
             alpha=alpha,
             shift=covariance.shift,
             covariance_bound=bound,
             coef_norms=norms,
             solving=self.solver.error_norms(alpha, coef)
             + _per(self.cross_error, alpha + covariance.shift),
-            mean=self.mean if self.mean_steps else None,
+            mean=self.mean if self.centred else None,
             scale=self.scale,
-            offset=self._intercept_error(norms),
             rounding=(len(coef) + 8) * unit_roundoff(np.dtype(np.float64)) * norms,
             n_features=len(coef),
         )
+        return replace(certificate, offset=self._intercept_error(norms, certificate.coef_bound))
 
     def generalised_error(self, alphas: Sequence[float]) -> Float64:
         """Estimate the mean squared error on new rows, of shape (n_alphas, n_targets).
@@ -116,7 +118,7 @@ class Query:
         seen over the squared share of degrees of freedom left. Both come from the sketch's spectrum
         and the exact moments.
         """
-        centred = int(self.mean_steps > 0)
+        centred = int(self.centred)
         rank = min(self.n_rows - centred, len(self.mean))
         used = self.solver.degrees_of_freedom(alphas, rank) + centred
         left = 1 - used / self.n_rows
@@ -145,16 +147,21 @@ class Query:
         found: Float64 = self.target_mass - 2 * cross + self.solver.quadratic(coefs)
         return np.maximum(found, 0.0)
 
-    def _intercept_error(self, coef_norms: Float64) -> Float64:
-        """Bound what rounding does to mean(b) − mean(A)·coef."""
-        if not self.mean_steps:
+    def _intercept_error(self, coef_norms: Float64, coef_bound: float | Float64) -> Float64:
+        """Bound what rounding of the means does to any prediction.
+
+        A mean moves by at most the displacement of the rows over √weight, and with it both the
+        intercept and the distance of a row from it.
+        """
+        if not self.centred:
             return np.zeros_like(coef_norms)
-        unit = unit_roundoff(np.dtype(np.float64))
+        unit, root = unit_roundoff(np.dtype(np.float64)), math.sqrt(self.weight)
         mean = self.mean if self.scale is None else self.mean / self.scale
-        moved = self.target_displacement + self.displacement * coef_norms
-        size = np.abs(self.target_mean) + float(column_norms(mean[:, None])[0]) * coef_norms
-        error: Float64 = moved / math.sqrt(self.weight) + (len(mean) + 8) * unit * size
-        return error
+        reach = coef_norms + np.where(np.isfinite(coef_bound), coef_bound, 0.0)
+        size = np.abs(self.target_mean) + float(column_norms(mean[:, None])[0]) * reach
+        moved = (self.target_displacement + self.displacement * reach) / root
+        error: Float64 = moved + (len(mean) + 8) * unit * size
+        return np.where(np.isfinite(coef_bound), error, np.inf)
 
 
 def _per(error: Float64, ridge: float) -> Float64:

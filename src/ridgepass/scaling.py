@@ -8,6 +8,8 @@ from ridgepass.kernels import Float64
 
 # A column that varies by less than this share of its mean is constant, but for rounding.
 CONSTANT = 64 * float(np.finfo(np.float64).eps)
+LEAST = 1e-140  # so is one whose squares could not be told from zero
+STALE = 4.0  # times its unit: a column whose deviation has grown so far gets a new one at once
 
 
 class Rescaling(NamedTuple):
@@ -22,9 +24,9 @@ class Scaling:
 
     A sketch spends its rows on the largest columns, so columns must be scaled before it, when
     their deviations are not yet known. Units are therefore set when a column first varies, and
-    anew whenever the number of blocks has doubled. The deviations themselves are kept exactly; a
-    query corrects the units to them, so that the problem solved does not depend on the units, nor
-    on the batches, nor on how parts were merged.
+    anew when it has outgrown its unit or the number of blocks has doubled. The deviations
+    themselves are kept exactly; a query corrects the units to them, so that the problem solved does
+    not depend on the units, nor on the batches, nor on how parts were merged.
 
     Parameters
     ----------
@@ -56,16 +58,18 @@ class Scaling:
         if self.given is not None:
             return self.given
         found: Float64 = np.sqrt(squares / weight)
-        return np.where(found > CONSTANT * np.abs(mean), found, 1.0)
+        return np.where(found > np.maximum(CONSTANT * np.abs(mean), LEAST), found, 1.0)
 
     def units_for(self, deviations: Float64) -> Float64:
         """Return the units to look at the sketch in, with columns that had none yet in theirs.
 
-        Such a column is empty so far, up to rounding, so that the change is free.
+        Such a column is empty so far, up to rounding, so that the change is free. So do columns
+        that have outgrown theirs.
         """
-        return (
-            self.units if self.given is not None else np.where(self.is_set, self.units, deviations)
-        )
+        if self.given is not None:
+            return self.units
+        fits = self.is_set & (deviations <= STALE * self.units)
+        return np.where(fits, self.units, deviations)
 
     def update(
         self, squares: Float64, weight: float, mean: Float64
@@ -103,7 +107,9 @@ class Scaling:
         self.units = units
         self.squares = self.squares + other.squares + np.square(shift)
         self.n_blocks += other.n_blocks
-        fresh = self._set_units(self.deviations(self.squares, weight, mean), everywhere=False)
+        doubled = self.n_blocks.bit_length() > (self.n_blocks - other.n_blocks).bit_length()
+        deviations = self.deviations(self.squares, weight, mean)
+        fresh = self._set_units(deviations, everywhere=doubled)
         if fresh is not None:
             ratio = np.where(mine > 0, ratio * fresh, 1.0)
         other_ratio = np.where(theirs > 0, other.units / self.units, 1.0)
@@ -112,7 +118,10 @@ class Scaling:
     def _set_units(self, deviations: Float64, *, everywhere: bool) -> Float64 | None:
         """Set the units of columns that have none, or of all; return old over new."""
         varies = deviations != 1.0
-        fresh = varies if everywhere else varies & ~self.is_set
+        if everywhere:
+            fresh = varies
+        else:
+            fresh = varies & (~self.is_set | (deviations > STALE * self.units))
         if not fresh.any():
             return None
         units = np.where(fresh, deviations, self.units)

@@ -112,19 +112,20 @@ class State:
         if other.moments.n_rows:
             self._merge_blocks(other)
         if other.intake.filled:
+            self._count_offsets(other.intake)
             self.absorb(other.intake.waiting())
 
     def _merge_blocks(self, other: "State") -> None:
         """Take in what the other has sketched."""
         mine, theirs = self.intake, other.intake
-        place = mine.feature_mean.high, mine.target_mean.high, mine.units
+        units = mine.units
         distance = mine.feature_mean.distance_to(theirs.feature_mean)
         target_distance = mine.target_mean.distance_to(theirs.target_mean)
         factor = shift_factor(mine.weight, theirs.weight)
         sketch, moments, offset_mass = other.sketch, other.moments, theirs.offset_mass
         share = theirs.weight / (mine.weight + theirs.weight)
         if mine.scaling is not None and theirs.scaling is not None:
-            mean = mine.feature_mean.moved(share, distance)
+            mean = mine.feature_mean.joined(theirs.feature_mean, share).value
             weight = mine.weight + theirs.weight
             here, there = mine.scaling.merge(theirs.scaling, factor * distance, weight, mean)
             if here is not None:
@@ -144,10 +145,16 @@ class State:
                 self.moments.update(bridge)
             mine.offset_mass += offset_mass
             mine.target_offset_mass += theirs.target_offset_mass
-            mine.feature_mean.move(share, distance)
-            mine.target_mean.move(share, target_distance)
+            mine.feature_mean = mine.feature_mean.joined(theirs.feature_mean, share)
+            mine.target_mean = mine.target_mean.joined(theirs.target_mean, share)
         mine.weight += theirs.weight
-        mine.rebase(*place)
+        mine.change_units(units)
+
+    def _count_offsets(self, theirs: Intake) -> None:
+        """Remember how far waiting rows were from what they were stored relative to."""
+        offset, weight = theirs.offset() * theirs.units / self.intake.units, theirs.waiting_weight
+        self.intake.offset_mass += weight * float(offset @ offset)
+        self.intake.target_offset_mass += weight * np.square(theirs.target_offset())
 
     def displacement(self, mass: float, offset: Rows | None) -> float:
         """Bound ‖Ã − A‖_F, where Ã are the rows as sketched and A as they should be.

@@ -141,7 +141,6 @@ def test_certify_adds_the_rounding_of_the_solution(solving, coef_norm, absolute,
         solving=np.array([solving]),
         mean=None,
         scale=None,
-        offset=np.zeros(1),
         rounding=np.zeros(1),
         n_features=3,
     )

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ridgepass.blocks import Block
-from ridgepass.centring import RunningMean, shift_factor
+from ridgepass.centring import Mean, shift_factor
 from ridgepass.kernels import Float64, Rows, column_squares
 from ridgepass.scaling import Rescaling, Scaling
 
@@ -61,11 +61,14 @@ class Intake(ABC):
         self.filled = 0
         self.started = False
         self.weight = 0.0  # of the rows in finished blocks
-        self.feature_mean = RunningMean(np.zeros(n_features if centre else 1), dtype)
-        self.target_mean = RunningMean(np.zeros(n_targets if centre else 1), np.dtype(np.float64))
+        self.feature_mean = Mean.at(np.zeros(n_features if centre else 1), dtype)
+        self.target_mean = Mean.at(np.zeros(n_targets if centre else 1), np.dtype(np.float64))
         # Σ weight·‖μ_block − reference‖² of finished blocks: what centring may have rounded.
         self.offset_mass = 0.0
         self.target_offset_mass: Float64 = np.zeros(n_targets)
+        # What waiting rows and targets are stored relative to: the mean when their block began.
+        self.reference = self.feature_mean.high
+        self.target_reference = self.target_mean.high
         self._targets: Float64 = np.empty((block_rows, n_targets))
         self._weights: Float64 = np.empty(block_rows)
 
@@ -85,8 +88,12 @@ class Intake(ABC):
         """Return the rows that wait as the batch that brings them back."""
 
     @abstractmethod
-    def rebase(self, high: Rows, target_high: Rows, units: Float64 | float) -> None:
-        """Measure waiting rows and targets from the means' new place, given the old."""
+    def change_units(self, before: Float64 | float) -> None:
+        """Bring waiting rows from the units before to the present ones."""
+
+    @abstractmethod
+    def offset(self) -> Float64:
+        """Return the mean of the waiting rows less what they are stored relative to, in units."""
 
     @property
     def nbytes(self) -> int:
@@ -120,8 +127,8 @@ class Intake(ABC):
     def start_at(self, row: Rows, target: Rows) -> None:
         """Choose what features and targets are measured from until the first block is full."""
         if self.centre and not self.started:
-            self.feature_mean = RunningMean(row, self.dtype)
-            self.target_mean = RunningMean(target, np.dtype(np.float64))
+            self.feature_mean = Mean.at(row, self.dtype)
+            self.target_mean = Mean.at(target, np.dtype(np.float64))
         self.started = True
 
     def means(self) -> tuple[Float64, Float64]:
@@ -130,10 +137,10 @@ class Intake(ABC):
             return np.zeros(self.n_features), np.zeros(self._targets.shape[1])
         if not self.filled:
             return self.feature_mean.value, self.target_mean.value
-        share = self.waiting_weight / (self.weight + self.waiting_weight)
+        share = self.waiting_weight / self.total_weight()
         return (
-            self.feature_mean.moved(share, self._feature_distance()),
-            self.target_mean.moved(share, self.target_mean.distance(self.target_offset())),
+            self.feature_mean.joined(self._waiting_mean(), share).value,
+            self.target_mean.joined(self._waiting_target_mean(), share).value,
         )
 
     def total_weight(self) -> float:
@@ -159,8 +166,17 @@ class Intake(ABC):
         return self.scaling.including(block_squares(self.pending()))
 
     @abstractmethod
-    def _feature_distance(self) -> Float64:
-        """Return the mean of the waiting rows less that of the finished ones."""
+    def _waiting_mean(self) -> Mean:
+        """Return the mean of the waiting rows."""
+
+    def _waiting_target_mean(self) -> Mean:
+        """Return the mean of the waiting targets."""
+        return Mean(self.target_reference, self.target_offset())
+
+    def _begin_block(self) -> None:
+        """Settle what the rows of a block are stored relative to, before the first comes."""
+        if self.filled == 0:
+            self.reference, self.target_reference = self.feature_mean.high, self.target_mean.high
 
     def _waiting_weights(self) -> Float64 | None:
         """Return the weights of the waiting rows, or None where all are one."""
@@ -174,7 +190,7 @@ class Intake(ABC):
 
     def _keep_targets(self, batch: Batch, here: slice) -> None:
         taken = slice(self.filled, self.filled + here.stop - here.start)
-        reference = self.target_mean.high
+        reference = self.target_reference
         if batch.target_origin is not None:
             reference = reference - batch.target_origin
         np.subtract(batch.targets[here], reference, out=self._targets[taken])
@@ -186,33 +202,32 @@ class Intake(ABC):
         inside, offset = result[: self.filled], self.target_offset()
         np.subtract(self._targets[: self.filled], offset, out=inside)
         factor = shift_factor(self.weight, self.waiting_weight)
-        result[self.filled :] = factor * self.target_mean.distance(offset)
+        distance = self.target_mean.distance_to(self._waiting_target_mean())
+        result[self.filled :] = factor * distance
         roots = self._roots()
         if roots is not None:
             inside *= roots[:, None]
         return result
 
-    def _move_means(self, offset: Float64, distance: Float64) -> None:
-        """Count the waiting rows as finished; ``offset`` is in units, ``distance`` in original."""
+    def _join_means(self, offset: Float64, mean: Mean) -> None:
+        """Count the waiting rows as finished, given their mean and ``offset`` in units."""
         weight = self.waiting_weight
         if self.centre:
-            target_offset = self.target_offset()
             self.offset_mass += weight * float(offset @ offset)
-            self.target_offset_mass += weight * np.square(target_offset)
+            self.target_offset_mass += weight * np.square(self.target_offset())
             share = weight / (self.weight + weight)
-            self.feature_mean.move(share, distance)
-            self.target_mean.move(share, self.target_mean.distance(target_offset))
+            self.feature_mean = self.feature_mean.joined(mean, share)
+            self.target_mean = self.target_mean.joined(self._waiting_target_mean(), share)
         self.weight += weight
         self.filled = 0
 
-    def _new_units(
-        self, block: Block, distance: Float64
-    ) -> tuple[Float64 | None, Rescaling | None]:
+    def _new_units(self, block: Block, own: Mean) -> tuple[Float64 | None, Rescaling | None]:
         if self.scaling is None:
             return None, None
         mean = np.zeros(self.n_features)
         if self.centre:
-            mean = self.feature_mean.moved(self.waiting_weight / self.total_weight(), distance)
+            share = self.waiting_weight / self.total_weight()
+            mean = self.feature_mean.joined(own, share).value
         return self.scaling.update(block_squares(block), self.total_weight(), mean)
 
 
@@ -220,9 +235,7 @@ def block_squares(block: Block) -> Float64:
     """Return the sum of squares of each column of a block, in float64."""
     n_stored = block.rows.shape[0]
     weights = np.ones(n_stored) if block.factors is None else np.square(block.factors)
-    total = column_squares(block.rows, weights)
-    if block.mean is not None:  # the weighted mean of the stored rows, so that this centres them
-        total -= weights.sum() * np.square(block.mean[0].astype(np.float64))
+    total = column_squares(block.rows, weights, None if block.mean is None else block.mean[0])
     if block.shift is not None:
         total += np.square(block.shift[0].astype(np.float64))
-    return np.maximum(total, 0.0)
+    return total

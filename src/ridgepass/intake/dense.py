@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from ridgepass.blocks import Block
-from ridgepass.centring import shift_factor
+from ridgepass.centring import Mean, shift_factor
 from ridgepass.intake.base import Batch, Intake
 from ridgepass.kernels import Float64, Rows, apply_transposed, is_sparse
 
@@ -47,10 +47,8 @@ class DenseIntake(Intake):
         rows, roots = self._rows[: self.filled], self._roots()
         if not self.centre or not self.filled:
             return Block(rows, self._centred_targets(0), roots)
-        units = self.units
-        offset, distance = self._offset()
-        factor = shift_factor(self.weight, self.waiting_weight)
-        shift = None if factor == 0.0 else (factor * distance / units)[None]
+        offset = self.offset()
+        shift = self._shift(offset)
         n_shifts = int(shift is not None)
         targets = self._centred_targets(n_shifts)
         return Block(rows, targets, roots, offset[None], shift, n_shifts)
@@ -63,21 +61,29 @@ class DenseIntake(Intake):
             rows = rows * self.scaling.units
         if not self.centre:
             return Batch(rows, targets, weights)
-        return Batch(rows, targets, weights, self.feature_mean.high, self.target_mean.high)
+        return Batch(rows, targets, weights, self.reference, self.target_reference)
 
-    def rebase(self, high: Rows, target_high: Rows, units: Float64 | float) -> None:
-        """Measure waiting rows and targets from the means' new place, given the old."""
-        if not self.filled or not self.touches_rows:
-            return
-        gap = np.subtract(high, self.feature_mean.high, dtype=np.float64)
-        for row in self._rows[: self.filled]:  # one at a time, for the sake of memory
-            row[:] = (row * units + gap) / self.units
-        self._targets[: self.filled] += target_high - self.target_mean.high
+    def change_units(self, before: Float64 | float) -> None:
+        """Bring waiting rows from the units before to the present ones."""
+        ratio = np.divide(before, self.units)
+        if (ratio != 1.0).any():
+            waiting = self._rows[: self.filled]
+            np.multiply(waiting, ratio, out=waiting, casting="same_kind")
+
+    def offset(self) -> Float64:
+        """Return the mean of the waiting rows less their reference, in units."""
+        if not self.filled or not self.centre:
+            return np.zeros(self.n_features)
+        weights = self._weights[: self.filled, None]
+        offset = apply_transposed((self._rows[: self.filled],), weights)[:, 0]
+        offset /= weights.sum()
+        return offset
 
     def _keep(self, batch: Batch, here: slice) -> None:
+        self._begin_block()
         chunk = batch.rows[here].toarray() if is_sparse(batch.rows) else batch.rows[here]
         taken = self._rows[self.filled : self.filled + len(chunk)]
-        reference = self.feature_mean.high
+        reference = self.reference
         if batch.origin is not None:
             reference = np.subtract(reference, batch.origin, dtype=np.float64)
         if self.centre:
@@ -89,35 +95,37 @@ class DenseIntake(Intake):
         self._keep_targets(batch, here)
         self.filled += len(chunk)
 
-    def _offset(self) -> tuple[Float64, Float64]:
-        """Return μ_block − reference in units, and μ_block − μ in original units."""
-        weights = self._weights[: self.filled, None]
-        offset = apply_transposed((self._rows[: self.filled],), weights)[:, 0]
-        offset /= weights.sum()
-        return offset, self.feature_mean.distance(offset * self.units)
+    def _waiting_mean(self) -> Mean:
+        return self._mean(self.offset())
 
-    def _feature_distance(self) -> Float64:
-        return self._offset()[1]
+    def _mean(self, offset: Float64) -> Mean:
+        return Mean(self.reference, offset * self.units)
+
+    def _shift(self, offset: Float64) -> Float64 | None:
+        """Return the row for the distance of means, in units; None before there is any."""
+        factor = shift_factor(self.weight, self.waiting_weight)
+        if factor == 0.0:
+            return None
+        return (factor * self.feature_mean.distance_to(self._mean(offset)) / self.units)[None]
 
     def _finish(self) -> Block:
         """Centre and weight the full block in place."""
-        rows, n_shifts = self._rows[: self.filled], 0
-        offset = distance = np.zeros(0)
+        rows, n_shifts, offset = self._rows[: self.filled], 0, self.offset()
+        mean = self._mean(offset)
         if self.centre:
-            offset, distance = self._offset()
+            shift = self._shift(offset)
             rows -= offset.astype(self.dtype)
-            factor = shift_factor(self.weight, self.waiting_weight)
-            if factor > 0.0:
-                self._rows[self.filled] = factor * distance / self.units
+            if shift is not None:
+                self._rows[self.filled] = shift[0]
                 n_shifts = 1
         roots = self._roots()
         if roots is not None:
             rows *= roots[:, None].astype(self.dtype)
         rows = self._rows[: self.filled + n_shifts]
         block = Block(rows, self._centred_targets(n_shifts), n_shifts=n_shifts)
-        ratio, before = self._new_units(block, distance)
+        ratio, before = self._new_units(block, mean)
         if ratio is not None:
             np.multiply(rows, ratio, out=rows, casting="same_kind")
-            offset = offset * ratio if self.centre else offset
-        self._move_means(offset, distance)
+            offset = offset * ratio
+        self._join_means(offset, mean)
         return Block(rows, block.targets, n_shifts=n_shifts, rescaling=before)

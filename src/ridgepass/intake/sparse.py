@@ -4,20 +4,21 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 
 from ridgepass.blocks import Block
-from ridgepass.centring import shift_factor
+from ridgepass.centring import Mean, shift_factor
 from ridgepass.intake.base import Batch, Intake
-from ridgepass.kernels import Float64, Rows
+from ridgepass.kernels import Float64
 
 
 class SparseIntake(Intake):
     """Keeps sparse rows as given; centring stays implicit, so that nothing fills in.
 
     Subtracting an implicit mean cancels where a column's mean is large against its spread. In a
-    column with a zero among m rows the squared mean is at most m times the variance, which does no
-    harm; a column without zeros can be centred in place.
+    column of which zeros hold half of the weight the squared mean is at most the variance, which
+    does no harm. The few others (no more than twice the entries of a row) are centred in place.
     """
 
     def __init__(self, block_rows: int, n_features: int, *args: Any, **options: Any) -> None:
@@ -38,6 +39,7 @@ class SparseIntake(Intake):
         while start < n_rows:
             stop = min(start + self.block_rows - self.filled, n_rows)
             here = slice(start, stop)
+            self._begin_block()
             self._pieces.append(_canonical(given[here]))
             self._keep_targets(batch, here)
             self.filled += stop - start
@@ -52,30 +54,33 @@ class SparseIntake(Intake):
     def waiting(self) -> Batch:
         """Return the rows that wait as they were given."""
         targets, weights = self._targets[: self.filled], self._waiting_weights()
-        return Batch(self._stacked(), targets, weights, None, self.target_mean.high)
+        return Batch(self._stacked(), targets, weights, None, self.target_reference)
 
-    def rebase(self, high: Rows, target_high: Rows, units: Float64 | float) -> None:
-        """Measure waiting targets from their mean's new place; rows are kept as given."""
-        self._targets[: self.filled] += target_high - self.target_mean.high
+    def change_units(self, before: Float64 | float) -> None:
+        """Leave waiting rows as they were given."""
+
+    def offset(self) -> Float64:
+        """Return zeros, since waiting rows are stored as they were given."""
+        return np.zeros(self.n_features)
 
     def _stacked(self) -> Any:
         if not self._pieces:
             return sparse.csr_array((0, self.n_features))
         return sparse.csr_array(sparse.vstack(self._pieces, format="csr"))
 
-    def _feature_distance(self) -> Float64:
+    def _waiting_mean(self) -> Mean:
         return self._block()[2]
 
     def _finish(self) -> Block:
-        block, offset, distance = self._block()
-        ratio, before = self._new_units(block, distance)
+        block, offset, mean = self._block()
+        ratio, before = self._new_units(block, mean)
         if ratio is not None:
             block.rows.data[:] *= np.repeat(ratio, np.diff(block.rows.indptr))
             offset = offset * ratio
             for row in (block.mean, block.shift):
                 if row is not None:
                     row *= ratio
-        self._move_means(offset, distance)
+        self._join_means(offset, mean)
         self._pieces.clear()
         return Block(
             block.rows,
@@ -87,34 +92,55 @@ class SparseIntake(Intake):
             before,
         )
 
-    def _block(self) -> tuple[Block, Float64, Float64]:
-        """Return the waiting rows as a block, μ_block in units, and μ_block − μ."""
-        rows = self._stacked()
-        columns, data = rows.indices, rows.data  # a copy of the pieces', free to change
-        units = np.broadcast_to(self.units, (rows.shape[1],))
-        roots = self._roots()
+    def _block(self) -> tuple[Block, Float64, Mean]:
+        """Return the waiting rows as a block, their implicit mean in units, and their mean."""
+        rows, roots = self._stacked(), self._roots()
+        units = np.broadcast_to(self.units, (self.n_features,))
         if not self.centre or not self.filled:
-            data /= units[columns]
-            block = Block(rows.astype(self.dtype).tocsc(), self._centred_targets(0), roots)
-            return block, np.zeros(rows.shape[1]), np.zeros(rows.shape[1])
-        weights = self._weights[: self.filled]
-        weight = float(weights.sum())
-        by_entry = np.repeat(weights, np.diff(rows.indptr))
-        full = np.bincount(columns, minlength=len(units)) == self.filled
-        start = np.where(full, rows[:1].toarray()[0], 0.0)
-        data -= start[columns]
-        sums = np.bincount(columns, weights=by_entry * data, minlength=len(units))
-        offset = sums / weight
-        data -= np.where(full, offset, 0.0)[columns]
-        data /= units[columns]
-        distance = self.feature_mean.distance(offset + (start - self.feature_mean.high))
-        mean = (np.where(full, 0.0, offset) / units)[None].astype(self.dtype)
-        factor = shift_factor(self.weight, weight)
-        shift = None if factor == 0.0 else (factor * distance / units)[None].astype(self.dtype)
+            stored = _in_columns(rows.data / units[rows.indices], rows, self.dtype)
+            zeros = np.zeros(self.n_features)
+            return Block(stored, self._centred_targets(0), roots), zeros, Mean(zeros, zeros)
+        offset, start, filled_in, rows = self._centre(rows)
+        own = Mean(start, offset)
+        mean = (np.where(filled_in, 0.0, offset) / units)[None].astype(self.dtype)
+        row = shift_factor(self.weight, self.waiting_weight) * self.feature_mean.distance_to(own)
+        shift = None if self.weight == 0.0 else (row / units)[None].astype(self.dtype)
         n_shifts = int(shift is not None)
-        targets = self._centred_targets(n_shifts)
-        stored = rows.astype(self.dtype).tocsc()
-        return Block(stored, targets, roots, mean, shift, n_shifts), mean[0], distance
+        stored = _in_columns(rows.data / units[rows.indices], rows, self.dtype)
+        block = Block(stored, self._centred_targets(n_shifts), roots, mean, shift, n_shifts)
+        return block, mean[0], own
+
+    def _centre(self, rows: Any) -> tuple[Float64, Float64, NDArray[np.bool_], Any]:
+        """Centre the columns of which zeros hold less than half of the weight.
+
+        Returns μ_block less what each column is measured from, that, which columns are centred, and
+        the rows.
+        """
+        weights, weight = self._weights[: self.filled], self.waiting_weight
+        at_row, columns = np.repeat(np.arange(self.filled), np.diff(rows.indptr)), rows.indices
+        by_entry, start = weights[at_row], np.zeros(self.n_features)
+        offset = np.bincount(columns, by_entry * rows.data, self.n_features) / weight
+        filled_in = np.bincount(columns, by_entry, self.n_features) > weight / 2
+        (heavy,) = np.nonzero(filled_in)
+        if not len(heavy):
+            return offset, start, filled_in, rows
+        inside = rows[:, heavy].toarray()
+        start[heavy] = inside[0]
+        inside -= start[heavy]
+        offset[heavy] = weights @ inside / weight
+        inside -= offset[heavy]
+        light = ~filled_in[columns]
+        data = np.concatenate([rows.data[light], inside.ravel()])
+        all_rows, every = np.arange(self.filled), np.tile(heavy, self.filled)
+        at_row = np.concatenate([at_row[light], np.repeat(all_rows, len(heavy))])
+        place = at_row, np.concatenate([columns[light], every])
+        return offset, start, filled_in, sparse.csr_array((data, place), shape=rows.shape)
+
+
+def _in_columns(data: Float64, like: Any, dtype: np.dtype[Any]) -> Any:
+    """Return numbers in the places of ``like``, by columns."""
+    parts = data.astype(dtype), like.indices, like.indptr
+    return sparse.csr_array(parts, shape=like.shape).tocsc()
 
 
 def _canonical(rows: Any) -> Any:

@@ -16,7 +16,6 @@ from ridgepass.kernels import (
     mixed_column_squares,
     orthogonal_mix,
     stacked_gram,
-    unit_roundoff,
 )
 
 
@@ -92,8 +91,8 @@ class LowRank:
             kept = mixed_column_squares(self.mix, self.rows)
             if self.columns is not None:
                 kept *= np.square(self.columns)
-            loss_bound = stretched(self.loss_bound, columns, column_mass, kept, self.rows[0].dtype)
             rounding = self.error - max(self.shift, self.loss_bound - self.shift)
+            loss_bound = stretched(self.loss_bound, columns, column_mass - kept + rounding)
             error = max(shift, loss_bound - shift) + rounding * largest
         return replace(
             self,
@@ -196,8 +195,8 @@ class Sketch(ABC):
     def covariance(self, block: Block, columns: Float64 | None = None) -> LowRank | Dense:
         """Return K̂ as if ``block`` were the last, leaving the sketch as it is.
 
-        ``columns`` multiplies the columns of all rows; it differs from one only where all rows
-        before the block are zero, up to rounding.
+        ``columns`` multiplies the columns of all rows; it exceeds one only where all rows before
+        the block are zero, up to rounding.
         """
 
     @property
@@ -206,28 +205,14 @@ class Sketch(ABC):
         """Bytes of the arrays kept."""
 
 
-def stretched(
-    bound: float, columns: Float64, column_mass: Float64, kept: Float64, dtype: np.dtype[Any]
-) -> float:
-    """Bound ‖DED‖₂ for D = diag(columns) and E = AᵀA − SᵀS with 0 ⪯ E ⪯ ``bound``·I.
+def stretched(bound: float, columns: Float64, diagonal: Float64) -> float:
+    """Bound ‖DED‖₂ for D = diag(columns), 0 ⪯ E ⪯ ``bound``·I and at least this diagonal of E.
 
     For D cut off at t, ‖E^½D‖₂ ≤ t·‖E^½‖₂ + ‖E^½(D − t)₊‖_F. A few rare columns that grow much
     then cost only what little was lost in them, not a factor for all.
-
-    Parameters
-    ----------
-    bound : float
-        At least ‖E‖₂.
-    columns : ndarray of shape (n_features,)
-        What columns are multiplied by.
-    column_mass, kept : ndarray of shape (n_features,)
-        The diagonals of AᵀA and SᵀS.
-    dtype : dtype
-        What S is stored in.
     """
-    rounding = 64 * unit_roundoff(dtype) * column_mass
-    diagonal = np.clip(column_mass - kept + rounding, 0.0, bound)
+    inside = np.clip(diagonal, 0.0, bound)
     cuts = np.quantile(columns, np.linspace(0, 1, 33))
-    beyond = (np.square(np.maximum(columns - cut, 0.0)) @ diagonal for cut in cuts)
+    beyond = (np.square(np.maximum(columns - cut, 0.0)) @ inside for cut in cuts)
     roots = (cut * np.sqrt(bound) + np.sqrt(rest) for cut, rest in zip(cuts, beyond, strict=True))
     return float(min(roots)) ** 2

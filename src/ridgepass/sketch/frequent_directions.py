@@ -167,7 +167,8 @@ class FrequentDirections(Sketch):
 
         The trace is that before any implicit centring, which is what rounding errors go by.
         """
-        measure = exact or self.updates % REMEASURE_EVERY == REMEASURE_EVERY - 1
+        due = self.updates % REMEASURE_EVERY == REMEASURE_EVERY - 1
+        measure = exact or due or columns is not None
         known = None if measure else np.diag(self.squares)
         parts = (self.rows, *block.parts)
         gram = stacked_gram(parts, known=known, exact=exact, columns=columns)
@@ -229,7 +230,8 @@ class FrequentDirections(Sketch):
     def rescale(self, ratio: Float64, column_mass: Float64) -> None:
         """Multiply the columns of all rows so far."""
         kept, known = column_squares(self.rows, np.ones(self.sketch_size)), self.removed
-        bound = stretched(known + self.allowance, ratio, column_mass, kept, self.dtype)
+        lost = column_mass - kept + self.rounding.bound
+        bound = stretched(known + self.allowance, ratio, lost)
         np.multiply(self.rows, ratio, out=self.rows, casting="same_kind")
         gram = stacked_gram((self.rows,), exact=True)
         squares, mix = orthogonal_mix(gram, np.eye(self.sketch_size))

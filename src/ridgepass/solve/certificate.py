@@ -97,7 +97,6 @@ def certify(
     solving: Float64,
     mean: Float64 | None,
     scale: Float64 | None,
-    offset: Float64,
     rounding: Float64,
     n_features: int,
 ) -> Certificate:
@@ -115,8 +114,8 @@ def certify(
         ‖x̂‖.
     solving : ndarray of shape (n_targets,)
         At least ‖x̂ − x̃‖, where x̃ = (K̂ + alpha·I)⁻¹c without rounding.
-    mean, scale, offset, rounding, n_features
-        As in the certificate.
+    mean, scale, rounding, n_features
+        As in the certificate, whose ``offset`` stays zero.
 
     Notes
     -----
@@ -132,7 +131,7 @@ def certify(
     absolute = np.where(np.isnan(absolute), np.inf, absolute)
     relative = np.where(np.isnan(relative), np.inf, relative)
     return Certificate(
-        alpha, covariance_bound, absolute, relative, mean, scale, offset, rounding, n_features
+        alpha, covariance_bound, absolute, relative, mean, scale, 0.0, rounding, n_features
     )
 
 
