@@ -10,6 +10,10 @@ from ridgepass.kernels import Float64, column_norms, unit_roundoff
 from ridgepass.solve import Certificate, DenseSolver, LowRankSolver, certify, factorise
 from ridgepass.state import State
 
+# Squared errors come as a difference; below this share of the targets' squares they are taken for
+# rounding, so that models which all fit perfectly are equals.
+NOISE = 1e-10
+
 
 @dataclass(frozen=True)
 class Query:
@@ -145,7 +149,7 @@ class Query:
         """Estimate ‖b − Ax‖² of centred rows for coefficients of the scaled columns."""
         cross = np.einsum("kdt,dt->kt", coefs, self.solver.exact_cross)
         found: Float64 = self.target_mass - 2 * cross + self.solver.quadratic(coefs)
-        return np.maximum(found, 0.0)
+        return np.maximum(found, NOISE * self.target_mass)
 
     def _intercept_error(self, coef_norms: Float64, coef_bound: float | Float64) -> Float64:
         """Bound what rounding of the means does to any prediction.

@@ -97,6 +97,7 @@ class RidgeStream:
             )
         self.dtype = validation.as_dtype(dtype)
         self.seed = validation.as_seed(seed)
+        self._names = ("A", "b", "weights")  # what errors call the arguments
         self._state: State | None = None
         self._answers: Query | None = None
 
@@ -152,28 +153,40 @@ class RidgeStream:
         if b is not None:
             self._checked(A, b, weights)
             return
-        rows, state = validation.as_rows(A), self._state
+        rows, state = validation.as_rows(A, self._names[0]), self._state
         if state is None:
             state = self._new_state(
                 rows.shape[1], 1, True, self.dtype or rows.dtype, is_sparse(rows)
             )
         state.check_shape(rows.shape[1], state.n_targets, state.single)
-        validation.check_finite(rows, "A", state.sketch.dtype, weights, self.feature_scale)
+        validation.check_finite(
+            rows, self._names[0], state.sketch.dtype, weights, self.feature_scale
+        )
+
+    def begin(self, A: Any, b: ArrayLike) -> Self:
+        """Settle columns, targets, dtype and sparsity as a first batch would, taking no row in.
+
+        For streams that are to be alike whatever row each of them gets first.
+        """
+        self._state = self._checked(A, b, None)[0]
+        return self
 
     def _checked(self, A: Any, b: ArrayLike, weights: ArrayLike | None) -> tuple[State, Batch]:
         """Return the state that is to take in a batch, and the batch."""
-        rows = validation.as_rows(A)
-        targets, single = validation.as_targets(b, rows.shape[0])
-        by_row = None if weights is None else validation.as_weights(weights, rows.shape[0])
+        of_rows, of_targets, of_weights = self._names
+        rows = validation.as_rows(A, of_rows)
+        n_rows = rows.shape[0]
+        targets, single = validation.as_targets(b, n_rows, of_targets, of_rows)
+        by_row = None if weights is None else validation.as_weights(weights, n_rows, of_weights)
         state = self._state
         if state is None:
             dtype = self.dtype or rows.dtype
             shape = rows.shape[1], targets.shape[1]
             state = self._new_state(*shape, single, dtype, is_sparse(rows))
         state.check_shape(rows.shape[1], targets.shape[1], single)
-        validation.check_finite(rows, "A", state.sketch.dtype, by_row, self.feature_scale)
+        validation.check_finite(rows, of_rows, state.sketch.dtype, by_row, self.feature_scale)
         if by_row is not None:
-            validation.check_finite(targets, "b", np.dtype(np.float64), by_row)
+            validation.check_finite(targets, of_targets, np.dtype(np.float64), by_row)
         if by_row is not None and not by_row.all():
             present = by_row > 0
             rows, targets, by_row = rows[present], targets[present], by_row[present]
@@ -205,6 +218,13 @@ class RidgeStream:
             shape = theirs.n_features, theirs.n_targets
             state = self._new_state(*shape, theirs.single, dtype, theirs.is_sparse)
         state.check_shape(theirs.n_features, theirs.n_targets, theirs.single)
+        if theirs.n_rows and theirs.sketch.dtype.itemsize > state.sketch.dtype.itemsize:
+            mass = other._query().solver.covariance.mass
+            if not mass <= validation.largest_number(state.sketch.dtype) ** 2:
+                raise ValueError(
+                    f"the other stream's numbers overflow {state.sketch.dtype.name}: "
+                    "use dtype='float64' for both"
+                )
         self._state, self._answers = state, None
         state.merge(theirs)
         return self

@@ -36,13 +36,17 @@ def as_rows(A: Any, name: str = "A") -> Any:
     return rows
 
 
-def as_targets(b: ArrayLike, n_rows: int, name: str = "b") -> tuple[Float64, bool]:
+def as_targets(
+    b: ArrayLike, n_rows: int, name: str = "b", of_rows: str = "A"
+) -> tuple[Float64, bool]:
     """Return b as float64 columns, and whether it was a single target."""
     targets = _as_floats(b, name)
     if targets.ndim not in (1, 2):
         raise ValueError(f"{name} has {targets.ndim} dimensions: give one column per target")
     if len(targets) != n_rows:
-        raise ValueError(f"{name} has {len(targets)} rows but A has {n_rows}: give one each")
+        raise ValueError(
+            f"{name} has {len(targets)} rows but {of_rows} has {n_rows}: give one each"
+        )
     single = targets.ndim == 1
     # C order, since the order of a sum of squares depends on it.
     columns = np.ascontiguousarray(targets.reshape(n_rows, -1), np.float64)
@@ -63,7 +67,7 @@ def check_finite(
 
     The numbers that count are √weight·entry/scale.
     """
-    limit = math.sqrt(float(np.finfo(dtype).max)) * 1e-6
+    limit = largest_number(dtype)
     largest_root = 1.0 if weights is None else max(math.sqrt(float(weights.max())), 1.0)
     least_scale = 1.0 if scale is None else min(float(scale.min()), 1.0)
     quick_limit = limit / largest_root * least_scale
@@ -93,6 +97,11 @@ def check_finite(
         if len(bad):
             i, j = bad[0]
             _refuse(chunk[i, j], start + i, j, name, dtype)
+
+
+def largest_number(dtype: np.dtype[Any]) -> float:
+    """Return the largest entry that rows may have: a trillion of its squares do not overflow."""
+    return math.sqrt(float(np.finfo(dtype).max)) * 1e-6
 
 
 def _refuse(value: Any, row: int, column: int, name: str, dtype: np.dtype[Any]) -> NoReturn:
@@ -160,19 +169,17 @@ def as_feature_scale(scale: ArrayLike | None) -> Float64 | None:
     return values
 
 
-def as_weights(weights: ArrayLike, n_rows: int) -> Float64:
+def as_weights(weights: ArrayLike, n_rows: int, name: str = "weights") -> Float64:
     """Return weights as float64, all finite and at least zero."""
-    values = _as_floats(weights, "weights").astype(np.float64, copy=False)
+    values = _as_floats(weights, name).astype(np.float64, copy=False)
     if values.ndim == 0:
         values = np.full(n_rows, float(values))
     if values.shape != (n_rows,):
-        raise ValueError(
-            f"weights have shape {values.shape}, not ({n_rows},): give one for each row"
-        )
+        raise ValueError(f"{name} has shape {values.shape}, not ({n_rows},): give one for each row")
     bad = np.flatnonzero(~(np.isfinite(values) & (values >= 0)))
     if len(bad):
         raise ValueError(
-            f"weights have {values[bad[0]]:g} in row {bad[0]}: give finite numbers of at least zero"
+            f"{name} has {values[bad[0]]:g} in row {bad[0]}: give finite numbers of at least zero"
         )
     return values
 

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from ridgepass import validation
 from ridgepass.estimators.batch import Origin
-from ridgepass.estimators.folds import Deal, FoldedLearned
+from ridgepass.estimators.folds import Deal, FoldedLearned, same_deal
 from ridgepass.estimators.inputs import check_rows, check_targets, check_weights, errors_of
 from ridgepass.estimators.learned import Learned
 from ridgepass.estimators.regressor import RidgeRegressor, StreamingRidge
@@ -17,7 +17,7 @@ from ridgepass.estimators.settings import Settings
 from ridgepass.kernels import Float64
 
 # Without alphas, four to a decade over this range of the largest eigenvalue of XᵀX.
-GRID = np.geomspace(1e-6, 10.0, 29)
+GRID = np.geomspace(1e-5, 10.0, 25)
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class StreamingRidgeCV(RidgeRegressor):
     Parameters
     ----------
     alphas : sequence of float or None, default=None
-        The alphas to choose from. None takes 29 of them, four to a decade, from a millionth to ten
+        The alphas to choose from. None takes 25 of them, four to a decade, from 1e-5 to ten
         times the largest eigenvalue of XᵀX as the model sees it (centred, weighted, scaled).
     cv : int, list of (train, test) or None, default=None
         None is generalised cross-validation from the sketch's spectrum and the exact moments: as
@@ -159,14 +159,12 @@ scale_
         self
             The estimator.
         """
-        learned = self._learned
-        if learned is not None:
-            now = None if self.cv is None else Deal.of(self.cv).n_folds
-            before = learned.deal.n_folds if isinstance(learned, FoldedLearned) else None
-            if now != before:
+        with errors_of(self):
+            before = self._learned.deal if isinstance(self._learned, FoldedLearned) else None
+            now = None if self.cv is None else Deal.of(self.cv)
+            if self._learned is not None and not same_deal(before, now):
                 raise ValueError(
-                    "StreamingRidgeCV: cv changed after training began: "
-                    "call fit to begin again, or set it back"
+                    "cv changed after training began: call fit to begin again, or set it back"
                 )
         return super().partial_fit(X, y, sample_weight)
 

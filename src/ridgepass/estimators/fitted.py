@@ -2,6 +2,8 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -11,7 +13,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
 from ridgepass import validation
-from ridgepass.estimators.inputs import check_rows, errors_of
+from ridgepass.estimators.inputs import check_rows, errors_of, read_rows
 from ridgepass.estimators.learned import Learned, Solution
 from ridgepass.estimators.path import RidgePath
 from ridgepass.estimators.settings import as_alpha
@@ -140,7 +142,12 @@ class FittedModel(BaseEstimator, ABC):
         """
         learned = self._trained()
         with errors_of(self):
-            return learned.certificate(self._alpha_in_use() if alpha is None else as_alpha(alpha))
+            found = learned.certificate(self._alpha_in_use() if alpha is None else as_alpha(alpha))
+        origin = learned.origin
+        owner, names = type(self).__name__, origin.names
+        return replace(
+            found, read=partial(read_rows, owner=owner, n_features=origin.n_features, names=names)
+        )
 
     def __sklearn_is_fitted__(self) -> bool:
         """Whether there is a row to have learned from."""

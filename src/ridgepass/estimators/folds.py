@@ -109,18 +109,27 @@ class FoldedLearned(Learned):
         """Take in a batch, or raise and stay as it was."""
         values, weights, n_given = targets.values[:], targets.weights, rows.shape[0]
         self.folds[0].check(rows, values, weights)
+        dealt = self._dealt(self._n_present(weights, n_given))
+        if not self.n_given:
+            for fold in self.folds:
+                fold.begin(rows, values)
         if weights is not None and not weights.all() and self.deal.given is None:
             present = weights > 0
             rows, values, weights = rows[present], values[present], weights[present]
         if is_sparse(rows):
             rows = sparse.csr_array(rows)
-        dealt = self._dealt(rows.shape[0])
         self._merged = None
         self._expected.clear()
         self.n_given += n_given
         for fold, mine in zip(self.folds, dealt, strict=True):
             if len(values[mine]):
                 fold.update(rows[mine], values[mine], None if weights is None else weights[mine])
+
+    def _n_present(self, weights: Float64 | None, n_given: int) -> int:
+        """Return how many rows of a batch are dealt out: without those of no weight, or all."""
+        if weights is None or self.deal.given is not None:
+            return n_given
+        return int(np.count_nonzero(weights))
 
     def _dealt(self, n_rows: int) -> list[Any]:
         """Return which of the next rows go to each fold."""
@@ -139,6 +148,11 @@ class FoldedLearned(Learned):
         """Take in what another has learned, fold by fold, or raise and stay as it was."""
         if not isinstance(other, FoldedLearned) or len(other.folds) != len(self.folds):
             raise ValueError("the two differ in cv: use one number of folds for all parts")
+        if self.deal.given is not None and self.n_given:
+            raise ValueError(
+                "cv has row numbers, which count the rows of one stream: use a number of folds to "
+                "merge parts"
+            )
         self.n_given += other.n_given
         self._merged = None
         self._expected.clear()
@@ -171,6 +185,15 @@ class FoldedLearned(Learned):
             errors = fold.mean_squared_error(coefs, training.intercept(coefs))
             total += fold.weight * errors.reshape(len(alphas), -1).mean(axis=1)
         return total / sum(fold.weight for fold in folds)
+
+
+def same_deal(one: Deal | None, other: Deal | None) -> bool:
+    """Whether rows go to the same folds."""
+    if one is None or other is None:
+        return one is other
+    if one.given is None or other.given is None:
+        return one.n_folds == other.n_folds and one.given is other.given
+    return bool(np.array_equal(one.given, other.given))
 
 
 def _merged(streams: list[RidgeStream]) -> RidgeStream:

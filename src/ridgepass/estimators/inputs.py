@@ -26,7 +26,7 @@ def errors_of(estimator: Any) -> Iterator[None]:
     try:
         yield
     except (ValueError, TypeError) as error:
-        name = type(estimator).__name__
+        name = estimator if isinstance(estimator, str) else type(estimator).__name__
         if name in str(error):
             raise
         kind = TypeError if isinstance(error, TypeError) else ValueError
@@ -40,7 +40,7 @@ def check_rows(
 
     Parameters
     ----------
-    estimator : object
+    estimator : object or str
         Whose name errors bear.
     X : array_like, sparse matrix or frame
         The rows.
@@ -49,7 +49,7 @@ def check_rows(
     names : ndarray or None
         The names that the columns must have, of those that have any.
     """
-    owner = type(estimator).__name__
+    owner = estimator if isinstance(estimator, str) else type(estimator).__name__
     frame = open_frame(X)
     given = None if frame is None else frame.feature_names
     if n_features is not None:
@@ -60,7 +60,7 @@ def check_rows(
         accept_sparse=("csr", "csc"),
         dtype=_float_of(data),
         ensure_all_finite=False,
-        estimator=estimator,
+        estimator=owner,
         input_name="X",
     )
     if n_features is not None and rows.shape[1] != n_features:
@@ -70,6 +70,12 @@ def check_rows(
         )
     check_finite(rows, "X", given if given is not None else names)
     return rows, given
+
+
+def read_rows(X: Any, *, owner: str, n_features: int, names: Names) -> Any:
+    """Return X as rows with the columns of training."""
+    with errors_of(owner):
+        return check_rows(owner, X, n_features, names)[0]
 
 
 def check_targets(y: Any, n_rows: int) -> Float64:

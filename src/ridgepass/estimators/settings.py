@@ -64,7 +64,7 @@ class Settings:
     def new_stream(self, plan: Plan, random_state: Any) -> RidgeStream:
         """Return an empty stream, seeded if its method is random."""
         seed = 0 if plan.method in DETERMINISTIC else _draw_seed(random_state)
-        return RidgeStream(
+        stream = RidgeStream(
             plan.method,
             sketch_size=plan.sketch_size,
             fit_intercept=self.fit_intercept,
@@ -73,6 +73,8 @@ class Settings:
             dtype=self.dtype,
             seed=seed,
         )
+        stream._names = ("X", "y", "sample_weight")
+        return stream
 
     def differences(self, other: "Settings") -> list[str]:
         """Return the names of the parameters that are not the same."""

@@ -1,5 +1,6 @@
 """How far a solution can be from exact ridge, from what is known after the stream."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -33,6 +34,8 @@ class Certificate:
         What rounding of ⟨a, x̂⟩ may add, for each unit of the length of a.
     n_features : int
         Columns of A.
+    read : callable or None
+        Turns what ``prediction_bound`` is given into rows; an estimator checks feature names here.
     """
 
     alpha: float
@@ -44,6 +47,7 @@ class Certificate:
     offset: float | Float64 = field(repr=False)
     rounding: float | Float64 = field(repr=False)
     n_features: int
+    read: Callable[[Any], Any] | None = field(default=None, repr=False)
 
     def prediction_bound(self, rows: Any) -> Float64:
         """Bound how far each prediction is from exact ridge's.
@@ -59,7 +63,8 @@ class Certificate:
             ‖(a − mean)/scale‖₂ times ``coef_bound`` for each row a (Theorems 1 and 2, prediction of
             one row), and rounding.
         """
-        given = as_rows(rows, "rows").astype(np.float64, copy=False)
+        table = rows if self.read is None else self.read(rows)
+        given = as_rows(table, "rows").astype(np.float64, copy=False)
         if given.shape[1] != self.n_features:
             raise ValueError(
                 f"rows has {given.shape[1]} columns, the model has {self.n_features} features: "
