@@ -27,8 +27,8 @@ class Query:
         What rows and targets were centred on; zeros without an intercept.
     scale : ndarray of shape (n_features,) or None
         What columns are divided by.
-    n_rows, weight : int, float
-        Number of the rows and sum of their weights.
+    n_rows, n_blocks, weight : int, int, float
+        Number of the rows and of their blocks, and sum of their weights.
     target_mass : ndarray of shape (n_targets,)
         Squares of the centred targets.
     displacement : float
@@ -46,6 +46,7 @@ class Query:
     target_mean: Float64
     scale: Float64 | None
     n_rows: int
+    n_blocks: int
     weight: float
     target_mass: Float64
     displacement: float
@@ -88,6 +89,7 @@ class Query:
             target_mean=target_mean,
             scale=scale,
             n_rows=state.n_rows,
+            n_blocks=moments.n_blocks,
             weight=intake.total_weight(),
             target_mass=moments.target_mass,
             displacement=displacement,
@@ -154,8 +156,8 @@ class Query:
     def _intercept_error(self, coef_norms: Float64, coef_bound: float | Float64) -> Float64:
         """Bound what rounding of the means does to any prediction.
 
-        A mean moves by at most the displacement of the rows over √weight, and with it both the
-        intercept and the distance of a row from it.
+        A mean moves by at most the displacement of the rows over √weight, and a little whenever a
+        block joins it; with it move both the intercept and the distance of a row from it.
         """
         if not self.centred:
             return np.zeros_like(coef_norms)
@@ -164,7 +166,9 @@ class Query:
         reach = coef_norms + np.where(np.isfinite(coef_bound), coef_bound, 0.0)
         size = np.abs(self.target_mean) + float(column_norms(mean[:, None])[0]) * reach
         moved = (self.target_displacement + self.displacement * reach) / root
-        error: Float64 = moved + (len(mean) + 8) * unit * size
+        spread = np.sqrt(self.target_mass) + math.sqrt(self.solver.covariance.mass) * reach
+        joined = 4 * self.n_blocks * unit * spread / root
+        error: Float64 = moved + joined + (len(mean) + 8) * unit * size
         return np.where(np.isfinite(coef_bound), error, np.inf)
 
 
