@@ -80,6 +80,8 @@ class Block:
 
     def unfold(self, mix: Float64) -> Float64:
         """Turn a mix of the block's rows (one column each) into one of ``parts``."""
+        if not self.is_implicit:
+            return mix
         n_stored = self.rows.shape[0]
         inside, below = mix[:, :n_stored], mix[:, n_stored:]
         if self.factors is not None:

@@ -216,6 +216,8 @@ class FrequentDirections(Sketch):
 
     def unfold(self, mix: Float64, block: Block) -> Float64:
         """Turn a mix of the old rows stacked on a block's into one of what is stored."""
+        if not block.is_implicit:
+            return mix
         size = self.sketch_size
         return np.hstack([mix[:, :size], block.unfold(mix[:, size:])])
 
