@@ -381,11 +381,11 @@ def test_sparse_rows_are_never_filled_in(method, options):
 
 
 BAD = [
-    (np.eye(3), [1.0, -1.0, 1.0], r"weights have -1 in row 1: give finite numbers of at least zer"),
-    (np.eye(3), [1.0, 1.0, np.nan], "weights have nan in row 2"),
-    (np.eye(3), [np.inf, 1.0, 1.0], "weights have inf in row 0"),
-    (np.eye(3), [1.0, 1.0], r"weights have shape \(2,\), not \(3,\): give one for each row"),
-    (np.eye(3), np.ones((3, 1)), r"weights have shape \(3, 1\), not \(3,\)"),
+    (np.eye(3), [1.0, -1.0, 1.0], r"weights has -1 in row 1: give finite numbers of at least zer"),
+    (np.eye(3), [1.0, 1.0, np.nan], "weights has nan in row 2"),
+    (np.eye(3), [np.inf, 1.0, 1.0], "weights has inf in row 0"),
+    (np.eye(3), [1.0, 1.0], r"weights has shape \(2,\), not \(3,\): give one for each row"),
+    (np.eye(3), np.ones((3, 1)), r"weights has shape \(3, 1\), not \(3,\)"),
     (np.eye(3), ["a", "b", "c"], "weights has dtype <U1: convert it to numbers first"),
     (
         sparse.csr_array([[0, 1, 0], [0, 0, np.nan], [1, 0, 0]]),

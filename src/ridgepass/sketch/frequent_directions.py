@@ -148,9 +148,9 @@ class FrequentDirections(Sketch):
         the distance of means goes along with the last of them.
         """
         size = self.sketch_size
-        gram, mass = self.gram(block, exact=exact, columns=columns)
+        gram, cancelled = self.gram(block, exact=exact, columns=columns)
         edges = [*range(size, size + max(block.n_rows, 1), size), len(gram)]
-        plan = self.plan_of(self.shrink(gram[: edges[1], : edges[1]]), mass)
+        plan = self.plan_of(self.shrink(gram[: edges[1], : edges[1]]), cancelled)
         for start, stop in pairwise(edges[1:]):  # line 3
             seen, new = slice(0, start), slice(start, stop)
             joint = np.diag(np.append(plan.squares, np.zeros(stop - start)))
@@ -163,25 +163,25 @@ class FrequentDirections(Sketch):
     def gram(
         self, block: Block, *, exact: bool = False, columns: Float64 | None = None
     ) -> tuple[Float64, float]:
-        """Return the Gram matrix of the old rows stacked on a block, and its trace.
+        """Return the Gram matrix of the old rows stacked on a block, and the trace it lost.
 
-        The trace is that before any implicit centring, which is what rounding errors go by.
+        Implicit centring is a difference, and errs by roundings of what it takes off.
         """
         due = self.updates % REMEASURE_EVERY == REMEASURE_EVERY - 1
         measure = exact or due or columns is not None
         known = None if measure else np.diag(self.squares)
         parts = (self.rows, *block.parts)
         gram = stacked_gram(parts, known=known, exact=exact, columns=columns)
-        mass = float(np.trace(gram))
         if not block.is_implicit:
-            return gram, mass
+            return gram, 0.0
         size = self.sketch_size
+        stored = np.diagonal(gram)[size:].copy()
         if block.factors is not None:
-            stored = np.diagonal(gram)[size : size + len(block.factors)]
-            mass += float((np.square(block.factors) - 1) @ stored)
+            stored[: len(block.factors)] *= np.square(block.factors)
         below = block.fold(gram[size:])
         left, corner = below[:, :size], block.fold(below[:, size:].T)
-        return np.block([[gram[:size, :size], left.T], [left, corner]]), mass
+        lost = max(float(stored.sum() - np.trace(corner)), 0.0)
+        return np.block([[gram[:size, :size], left.T], [left, corner]]), lost
 
     def shrink(self, gram: Float64, *, n_vectors: int | None = None) -> Shrink:
         """Do lines 4 and 5 for the sketch stacked on one block, given their Gram matrix."""
@@ -190,14 +190,14 @@ class FrequentDirections(Sketch):
         cut = max(float(values[size]), 0.0)
         return Shrink(values, vectors, cut, self._keep(values[:size], cut))  # line 5
 
-    def plan_of(self, step: Shrink, mass: float = 0.0) -> Plan:
-        """Return the plan of one shrink; ``mass`` is the trace of what was multiplied for it."""
-        return Plan(step.mix, step.squares, step.cut, step.lost, self._storing(step.values, mass))
+    def plan_of(self, step: Shrink, cancelled: float = 0.0) -> Plan:
+        """Return the plan of one shrink; ``cancelled`` is what its Gram matrix lost by centring."""
+        rounding = self._storing(step.values, cancelled)
+        return Plan(step.mix, step.squares, step.cut, step.lost, rounding)
 
-    def _storing(self, values: Float64, mass: float = 0.0) -> Rounding:
+    def _storing(self, values: Float64, cancelled: float = 0.0) -> Rounding:
         """Return the rounding of one rotation of rows whose squared singular values are given."""
-        top, total = max(float(values[0]), 0.0), max(float(values.sum()), mass)
-        cancelled = total - max(float(values.sum()), 0.0)
+        top, total = max(float(values[0]), 0.0), max(float(values.sum()), 0.0) + cancelled
         size = unit_roundoff(self.dtype) * (math.sqrt(top) * math.sqrt(total) + cancelled)
         # Each entry of B moves by u of itself, BᵀB by 2u‖B‖₂‖B‖_F; the eigenvectors' norms move as
         # much again (3.4u in all measured over 5,000 shrinks). Squares may also underflow.

@@ -32,11 +32,11 @@ class TwoLevelFrequentDirections(Sketch):
 
     def absorb(self, block: Block) -> None:
         """Take in one block."""
-        step, mass = self._shrink(block)
+        step, cancelled = self._shrink(block)
         sample = self.first.unfold(self._sample(step), block)
         sampled = np.empty((len(sample), self.n_features), self.dtype)
         mix_into(sampled, sample, self.first.rows, *block.parts)
-        self.first.carry_out(self.first.plan_of(step, mass), block)
+        self.first.carry_out(self.first.plan_of(step, cancelled), block)
         self._keep(sampled)
 
     def merge(self, other: Self) -> None:
@@ -64,9 +64,9 @@ class TwoLevelFrequentDirections(Sketch):
         sample, kept_squares = kept[:0], self.first.squares
         removed, lost, rounding = self.first.removed, self.first.lost, self.first.rounding
         if len(block):
-            step, trace = self._shrink(block, columns)
+            step, cancelled = self._shrink(block, columns)
             kept, sample, kept_squares = step.mix, self._sample(step), step.squares
-            plan = self.first.plan_of(step, trace)
+            plan = self.first.plan_of(step, cancelled)
             removed, lost = removed + plan.removed, lost + plan.lost
             rounding += plan.rounding
         kept, sample = self.first.unfold(kept, block), self.first.unfold(sample, block)
@@ -100,8 +100,8 @@ class TwoLevelFrequentDirections(Sketch):
 
     def _shrink(self, block: Block, columns: Float64 | None = None) -> tuple[Shrink, float]:
         """Shrink the first level with one block, keeping the vectors of what is removed too."""
-        gram, mass = self.first.gram(block, columns=columns)
-        return self.first.shrink(gram, n_vectors=len(gram)), mass
+        gram, cancelled = self.first.gram(block, columns=columns)
+        return self.first.shrink(gram, n_vectors=len(gram)), cancelled
 
     def _sample(self, step: Shrink) -> Float64:
         """Draw removed rows of ``step``; return how they are mixed of its stacked rows."""
