@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from ridgepass import RidgeStream
 from ridgepass.datasets import Synthetic
 from ridgepass.solve import certify
-from streams import CERTIFIED, exact_ridge, make_rows, norm, streams
+from streams import CERTIFIED, SPECTRA, exact_ridge, make_rows, norm, streams
 
 UNIT = np.finfo(float).eps
 
@@ -81,14 +81,15 @@ def test_certificates_on_the_paper_s_data_are_of_use(method):
     assert relative <= model.certificate(alpha).relative <= 0.6
 
 
-@given(stream=streams(min_rows=20))
+# Without the spiked spectrum, whose condition of 1e10 lets rounding show.
+@given(stream=streams(min_rows=20, spectra=[kind for kind in SPECTRA if kind != "spiked"]))
 def test_the_relative_bound_of_rfd_is_below_one_for_any_stream(stream):
     model = RidgeStream("rfd", sketch_size=stream.sketch_size).update(stream.A, stream.b)
     shift = model._query().solver.covariance.shift
     relative = model.certificate(stream.alpha).relative
     lemma_1 = shift / (shift + stream.alpha)
     if stream.A.any():
-        assert relative <= lemma_1 + 1e-3  # rounding, at a condition of up to 1e10
+        assert relative <= lemma_1 + 1e-6
         assert lemma_1 < 1
 
 
