@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ridgepass.intake import block_squares
 from ridgepass.kernels import Float64, column_norms, unit_roundoff
 from ridgepass.solve import Certificate, DenseSolver, LowRankSolver, certify, factorise
 from ridgepass.state import State
@@ -61,8 +62,12 @@ class Query:
         block = intake.pending()
         moments = state.moments.including(block)
         cross, scale, fresh, offset = moments.cross, None, None, block.mean
+        (mean, target_mean), weight = intake.means(), intake.total_weight()
         if intake.scaling is not None:
-            scale = intake.deviations()
+            squares = intake.scaling.squares
+            if len(block):
+                squares = intake.scaling.including(block_squares(block))
+            scale = intake.scaling.deviations(squares, weight, mean)
             units = intake.scaling.units_for(scale)
             if (units != intake.scaling.units).any():
                 fresh = intake.scaling.units / units
@@ -71,17 +76,17 @@ class Query:
         covariance = state.sketch.covariance(block, fresh)
         mass = covariance.mass
         displacement = state.displacement(mass, offset)
+        target_displacement = state.target_displacement(moments.target_mass)
         cross_error = moments.cross_rounding(mass) + displacement * np.sqrt(moments.target_mass)
-        cross_error += math.sqrt(mass) * state.target_displacement(moments.target_mass)
+        cross_error += math.sqrt(mass) * target_displacement
         if scale is not None:
             columns = units / scale
             if (columns != 1.0).any():
-                covariance = covariance.rescaled(columns, intake.column_mass(units))
+                covariance = covariance.rescaled(columns, squares / np.square(units))
                 cross = columns[:, None] * cross
                 displacement *= float(columns.max())
                 cross_error *= float(columns.max())
             scale.flags.writeable = False
-        mean, target_mean = intake.means()
         mean.flags.writeable = False
         return cls(
             solver=factorise(covariance, cross),
@@ -90,10 +95,10 @@ class Query:
             scale=scale,
             n_rows=state.n_rows,
             n_blocks=moments.n_blocks,
-            weight=intake.total_weight(),
+            weight=weight,
             target_mass=moments.target_mass,
             displacement=displacement,
-            target_displacement=state.target_displacement(moments.target_mass),
+            target_displacement=target_displacement,
             cross_error=cross_error,
             centred=intake.centre,
         )

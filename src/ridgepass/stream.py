@@ -50,8 +50,9 @@ class RidgeStream:
     batches gives bitwise the same result. A query treats the rows of an unfinished block as the
     paper's last batch, and changes nothing.
 
-    The first batch decides whether rows are kept dense or sparse. Sparse rows are never filled in,
-    except by ``method="exact"``, a block at a time.
+    The first batch decides whether rows are kept dense or sparse. Of sparse rows only the few
+    columns that are mostly not zero are filled in, for the sake of an intercept, and all of them by
+    ``method="exact"``, a block at a time.
 
     Examples
     --------

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from numbers import Real
 from typing import Any
 
+from ridgepass.sketch.exact import BLOCK_ROWS as EXACT_BLOCK
 from ridgepass.sketch.frequent_directions import PAIRED_UP_TO
 
 # "anchored" will take its place.
@@ -14,8 +15,6 @@ BEYOND_EXACT = "rfd"
 EXACT_UP_TO = 8
 # The row that centring adds to a block, and what halving rounds a two-level sketch up by.
 SPARE_ROWS = 3
-# Rows that the exact method collects before it adds them to AᵀA.
-EXACT_BLOCK = 256
 
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 _UNITS |= {f"{letter}I": 2 ** (10 * power) for power, letter in enumerate("KMGT", 1)}

@@ -147,24 +147,6 @@ class Intake(ABC):
         """Return the weight of all rows, the waiting ones included."""
         return self.weight + self.waiting_weight
 
-    def deviations(self) -> Float64:
-        """Return what columns are divided by, from all rows, the waiting ones included."""
-        assert self.scaling is not None
-        squares, (mean, _) = self._column_squares(), self.means()
-        return self.scaling.deviations(squares, self.total_weight(), mean)
-
-    def column_mass(self, units: Float64) -> Float64:
-        """Return the sums of squares of all rows, centred and in these units."""
-        mass: Float64 = self._column_squares() / np.square(units)
-        return mass
-
-    def _column_squares(self) -> Float64:
-        """Return the same in original units."""
-        assert self.scaling is not None
-        if not self.filled:
-            return self.scaling.squares
-        return self.scaling.including(block_squares(self.pending()))
-
     @abstractmethod
     def _waiting_mean(self) -> Mean:
         """Return the mean of the waiting rows."""

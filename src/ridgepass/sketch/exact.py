@@ -9,6 +9,8 @@ from ridgepass.blocks import Block
 from ridgepass.kernels import Float64, unit_roundoff
 from ridgepass.sketch.base import Dense, Sketch
 
+BLOCK_ROWS = 256  # collected before they are added to AᵀA
+
 
 class ExactCovariance(Sketch):
     """The lower triangle of AᵀA, added up block by block.
@@ -21,7 +23,7 @@ class ExactCovariance(Sketch):
         self, n_features: int, sketch_size: int, dtype: np.dtype[Any], seed: int = 0
     ) -> None:
         super().__init__(n_features, sketch_size, np.dtype(np.float64), seed)
-        self.block_rows = self.sparse_block_rows = 256
+        self.block_rows = self.sparse_block_rows = BLOCK_ROWS
         self.matrix: Float64 = np.zeros((n_features, n_features), order="F")
         self.n_blocks = 0
 
