@@ -4,7 +4,7 @@ BIN := .venv/bin
 # One BLAS thread: OpenBLAS on shared cores can slow down fifty-fold, and ratios need one clock.
 ONE_THREAD := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 
-.PHONY: demo test lint format bench clean
+.PHONY: demo test lint format bench bench-accuracy clean
 .DEFAULT_GOAL := demo
 
 .venv/ready: pyproject.toml constraints.txt
@@ -30,6 +30,10 @@ format: .venv/ready      ## mend what ruff can
 
 bench: .venv/ready       ## the table of the README
 	$(ONE_THREAD) $(BIN)/python -m benchmarks
+
+# Apart, as it takes long. TEMPERATURES=file.csv (hour, temperature) takes the place of New York's.
+bench-accuracy: .venv/ready  ## every method's distance from exact ridge
+	$(ONE_THREAD) $(BIN)/python -m benchmarks.accuracy $(if $(TEMPERATURES),--temperatures "$(TEMPERATURES)")
 
 clean:
 	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -74,7 +74,7 @@ def test_scaling_the_data_scales_the_answer(method, scale):
     np.testing.assert_allclose(scaled * scale, plain, rtol=1e-9, atol=1e-12)
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", sorted(set(METHODS) - {"anchored"}))  # which shares τ
 def test_targets_and_alphas_share_one_pass_without_mixing(method):
     rng = np.random.default_rng(3)
     A, b = rng.standard_normal((60, 12)), rng.standard_normal((60, 3))

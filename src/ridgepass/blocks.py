@@ -5,7 +5,7 @@ from typing import Self
 
 import numpy as np
 
-from ridgepass.kernels import Float64, Part, Rows, apply_transposed, is_sparse
+from ridgepass.kernels import Float64, Part, Rows, apply, apply_transposed, is_sparse
 from ridgepass.scaling import Rescaling
 
 
@@ -90,9 +90,17 @@ class Block:
             below = np.hstack([-inside.sum(axis=1, keepdims=True), below])
         return np.hstack([inside, below])
 
+    def apply(self, vectors: Float64) -> Float64:
+        """Return rows·vectors in float64."""
+        return self.fold(apply(self.parts, vectors))
+
+    def lift(self, weights: Float64) -> Float64:
+        """Return rowsᵀ·weights in float64."""
+        return apply_transposed(self.parts, self.unfold(weights.T).T)
+
     def cross(self) -> Float64:
         """Return rowsᵀ·targets in float64."""
-        return apply_transposed(self.parts, self.unfold(self.targets.T).T)
+        return self.lift(self.targets)
 
     def dense(self) -> Float64:
         """Return the rows written out in float64, as a view where nothing is implicit."""

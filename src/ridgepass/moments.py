@@ -37,12 +37,12 @@ class Moments:
         """Return the moments of no rows."""
         return cls(0, 0, 0, np.zeros((n_features, n_targets)), np.zeros(n_targets))
 
-    def update(self, block: Block) -> None:
-        """Add one block."""
+    def update(self, block: Block, cross: Float64 | None = None) -> None:
+        """Add one block; ``cross`` is its own Aᵀb, if at hand."""
         self.n_rows += block.n_rows
         self.n_blocks += 1
         self.longest_block = max(self.longest_block, len(block))
-        self.cross += block.cross()
+        self.cross += block.cross() if cross is None else cross
         self.target_mass += np.square(block.targets).sum(axis=0)
 
     def rescale(self, ratio: Float64) -> None:

@@ -2,13 +2,13 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from ridgepass.intake import block_squares
 from ridgepass.kernels import Float64, column_norms, unit_roundoff
-from ridgepass.solve import Certificate, DenseSolver, LowRankSolver, certify, factorise
+from ridgepass.solve import Certificate, Solver, bounds, factorise
 from ridgepass.state import State
 
 # Squared errors come as a difference; below this share of the targets' squares they are taken for
@@ -22,7 +22,7 @@ class Query:
 
     Attributes
     ----------
-    solver : LowRankSolver or DenseSolver
+    solver : LowRankSolver, AnchoredSolver or DenseSolver
         For the columns divided by ``scale``.
     mean, target_mean : ndarray of shape (n_features,), (n_targets,)
         What rows and targets were centred on; zeros without an intercept.
@@ -42,7 +42,7 @@ class Query:
         Whether there is an intercept.
     """
 
-    solver: LowRankSolver | DenseSolver
+    solver: Solver
     mean: Float64
     target_mean: Float64
     scale: Float64 | None
@@ -74,6 +74,9 @@ class Query:
                 cross = fresh[:, None] * cross
                 offset = None if offset is None else fresh * offset
         covariance = state.sketch.covariance(block, fresh)
+        anchor = None if state.anchor is None else state.anchor.including(block)
+        if anchor is not None and fresh is not None:
+            anchor = anchor.rescaled(fresh)
         mass = covariance.mass
         displacement = state.displacement(mass, offset)
         target_displacement = state.target_displacement(moments.target_mass)
@@ -84,12 +87,13 @@ class Query:
             if (columns != 1.0).any():
                 covariance = covariance.rescaled(columns, squares / np.square(units))
                 cross = columns[:, None] * cross
+                anchor = None if anchor is None else anchor.rescaled(columns)
                 displacement *= float(columns.max())
                 cross_error *= float(columns.max())
             scale.flags.writeable = False
         mean.flags.writeable = False
         return cls(
-            solver=factorise(covariance, cross),
+            solver=factorise(covariance, cross, anchor),
             mean=mean,
             target_mean=target_mean,
             scale=scale,
@@ -107,20 +111,19 @@ class Query:
         """Bound the distance from exact ridge, for every target."""
         (coef,) = self.solver.solve([alpha])
         covariance, moved, norms = self.solver.covariance, self.displacement, column_norms(coef)
-        bound = covariance.error + (2 * math.sqrt(covariance.mass) + 3 * moved) * moved
-        certificate = certify(
+        moved_by = (2 * math.sqrt(covariance.mass) + 3 * moved) * moved
+        absolute, relative = bounds(self.solver, alpha, coef, self.cross_error, moved_by)
+        return Certificate(
             alpha=alpha,
-            shift=covariance.shift,
-            covariance_bound=bound,
-            coef_norms=norms,
-            solving=self.solver.error_norms(alpha, coef)
-            + _per(self.cross_error, alpha + covariance.shift),
+            covariance_bound=self.solver.covariance_error() + moved_by,
+            coef_bound=absolute,
+            relative=relative,
             mean=self.mean if self.centred else None,
             scale=self.scale,
+            offset=self._intercept_error(norms, absolute),
             rounding=(len(coef) + 8) * unit_roundoff(np.dtype(np.float64)) * norms,
             n_features=len(coef),
         )
-        return replace(certificate, offset=self._intercept_error(norms, certificate.coef_bound))
 
     def generalised_error(self, alphas: Sequence[float]) -> Float64:
         """Estimate the mean squared error on new rows, of shape (n_alphas, n_targets).
@@ -175,8 +178,3 @@ class Query:
         joined = 4 * self.n_blocks * unit * spread / root
         error: Float64 = moved + joined + (len(mean) + 8) * unit * size
         return np.where(np.isfinite(coef_bound), error, np.inf)
-
-
-def _per(error: Float64, ridge: float) -> Float64:
-    """Divide by what may be zero, as for alpha=0 with method="exact"."""
-    return np.divide(error, ridge, out=np.full_like(error, np.inf), where=ridge > 0)

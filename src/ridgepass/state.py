@@ -6,13 +6,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ridgepass.anchor import Anchor
 from ridgepass.blocks import Block
 from ridgepass.centring import shift_factor
 from ridgepass.intake import Batch, DenseIntake, Intake, SparseIntake
 from ridgepass.kernels import Float64, Rows, smallest_number, unit_roundoff
 from ridgepass.moments import Moments
 from ridgepass.scaling import Rescaling, Scaling
-from ridgepass.sketch import Sketch
+from ridgepass.sketch import AnchoredFrequentDirections, Sketch
+from ridgepass.solve import AnchoredSolver
 
 
 @dataclass
@@ -24,6 +26,8 @@ class State:
     intake: Intake
     single: bool
     rounded: bool = False  # whether rows were rounded on their way into the sketch
+    anchor: Anchor | None = None
+    anchor_alpha: float | None = None  # where the anchor is kept; None for the mean eigenvalue
 
     @classmethod
     def empty(
@@ -35,6 +39,7 @@ class State:
         is_sparse: bool,
         centre: bool,
         scaling: Scaling | None,
+        alpha: float | None = None,
     ) -> "State":
         """Return the state of no rows."""
         kind = SparseIntake if is_sparse else DenseIntake
@@ -42,7 +47,10 @@ class State:
         intake = kind(
             block_rows, sketch.n_features, n_targets, sketch.dtype, centre=centre, scaling=scaling
         )
-        return cls(sketch, Moments.empty(sketch.n_features, n_targets), intake, single)
+        moments, anchor = Moments.empty(sketch.n_features, n_targets), None
+        if isinstance(sketch, AnchoredFrequentDirections):
+            anchor = Anchor.empty(sketch.n_features, n_targets, sketch.sketch_size)
+        return cls(sketch, moments, intake, single, anchor=anchor, anchor_alpha=alpha)
 
     @property
     def is_sparse(self) -> bool:
@@ -67,7 +75,8 @@ class State:
     @property
     def nbytes(self) -> int:
         """Bytes of all arrays."""
-        return self.sketch.nbytes + self.moments.nbytes + self.intake.nbytes
+        anchor = 0 if self.anchor is None else self.anchor.nbytes
+        return self.sketch.nbytes + self.moments.nbytes + self.intake.nbytes + anchor
 
     def check_shape(self, n_features: int, n_targets: int, single: bool) -> None:
         """Raise unless rows and targets of this shape belong to the stream."""
@@ -93,13 +102,41 @@ class State:
         for block in self.intake.feed(batch):
             if block.rescaling is not None:
                 self._rescale(block.rescaling)
-            self.sketch.absorb(block)
+            self._take(block)
+            if self.anchor is not None and self.moments.n_rows >= self.anchor.due:
+                self._move_anchor(self.anchor)
+
+    def _take(self, block: Block) -> None:
+        """Take in one block."""
+        self.sketch.absorb(block)
+        if self.anchor is None or not self.anchor.placed:
             self.moments.update(block)
+            return
+        # One look at the rows for both sums.
+        along = block.apply(self.anchor.point)
+        cross, image = np.hsplit(block.lift(np.hstack([block.targets, along])), 2)
+        self.moments.update(block, cross)
+        self.anchor.follow(block, image)
+
+    def _move_anchor(self, anchor: Anchor) -> None:
+        """Take the anchor to the solution so far."""
+        sketch = self.sketch
+        assert isinstance(sketch, AnchoredFrequentDirections)
+        solver = AnchoredSolver(sketch.finished(), self.moments.cross, anchor)
+        covariance = solver.covariance
+        if covariance.mass > 0:
+            alpha = self.anchor_alpha or covariance.mass / self.n_features
+            point, image, error, tail = solver.moved(alpha)
+            anchor.point, anchor.image, anchor.error, anchor.chain = point, image, error, 0
+            sketch.learn_tail(tail)
+        anchor.postpone(self.moments.n_rows)
 
     def _rescale(self, change: Rescaling) -> None:
         """Bring all finished blocks to new units."""
         self.sketch.rescale(*change)
         self.moments.rescale(change.ratio)
+        if self.anchor is not None:
+            self.anchor = self.anchor.rescaled(change.ratio)
         self.intake.offset_mass *= max(float(change.ratio.max()), 1.0) ** 2
 
     def merge(self, other: "State") -> None:
@@ -122,7 +159,8 @@ class State:
         distance = mine.feature_mean.distance_to(theirs.feature_mean)
         target_distance = mine.target_mean.distance_to(theirs.target_mean)
         factor = shift_factor(mine.weight, theirs.weight)
-        sketch, moments, offset_mass = other.sketch, other.moments, theirs.offset_mass
+        sketch, moments, anchor = other.sketch, other.moments, other.anchor
+        offset_mass = theirs.offset_mass
         share = theirs.weight / (mine.weight + theirs.weight)
         if mine.scaling is not None and theirs.scaling is not None:
             mean = mine.feature_mean.joined(theirs.feature_mean, share).value
@@ -134,21 +172,36 @@ class State:
                 sketch, moments = copy.deepcopy((sketch, moments))
                 sketch.rescale(*there)
                 moments.rescale(there.ratio)
+                anchor = None if anchor is None else anchor.rescaled(there.ratio)
                 offset_mass *= float(there.ratio.max()) ** 2
+        if self.anchor is not None and anchor is not None:
+            self._join_anchor(self.anchor, anchor, sketch, moments)
         self.sketch.merge(sketch)
         self.moments.merge(moments)
         if mine.centre:
             if factor > 0.0:
                 row = (factor * distance / mine.units)[None].astype(self.sketch.dtype)
                 bridge = Block(row, factor * target_distance[None], n_shifts=1)
-                self.sketch.absorb(bridge)
-                self.moments.update(bridge)
+                self._take(bridge)
             mine.offset_mass += offset_mass
             mine.target_offset_mass += theirs.target_offset_mass
             mine.feature_mean = mine.feature_mean.joined(theirs.feature_mean, share)
             mine.target_mean = mine.target_mean.joined(theirs.target_mean, share)
         mine.weight += theirs.weight
         mine.change_units(units)
+        if self.anchor is not None:
+            self._move_anchor(self.anchor)
+
+    def _join_anchor(self, mine: Anchor, theirs: Anchor, sketch: Sketch, moments: Moments) -> None:
+        """Bring two anchors to one point, as far as each side's sketch knows the way."""
+        share = moments.n_rows / (self.moments.n_rows + moments.n_rows)
+        point = (1 - share) * mine.point + share * theirs.point
+        sums = []
+        for part, sums_of, anchor in ((self.sketch, self.moments, mine), (sketch, moments, theirs)):
+            assert isinstance(part, AnchoredFrequentDirections)
+            sums.append(AnchoredSolver(part.finished(), sums_of.cross, anchor).shifted(point))
+        (here, error), (there, more) = sums
+        mine.point, mine.image, mine.error, mine.chain = point, here + there, error + more, 0
 
     def _count_offsets(self, theirs: Intake) -> None:
         """Remember how far waiting rows were from what they were stored relative to."""

@@ -12,8 +12,8 @@ from ridgepass.intake import Batch
 from ridgepass.kernels import Float64, is_sparse
 from ridgepass.query import Query
 from ridgepass.scaling import Scaling
-from ridgepass.sketch import SKETCHES, LowRank
-from ridgepass.solve import Certificate
+from ridgepass.sketch import SKETCHES
+from ridgepass.solve import Certificate, DenseSolver
 from ridgepass.state import State
 
 
@@ -22,11 +22,12 @@ class RidgeStream:
 
     Parameters
     ----------
-    method : {"rfd", "fd", "isvd", "2lfd", "rp", "cs", "exact"}
+    method : {"rfd", "fd", "isvd", "2lfd", "rp", "cs", "exact", "anchored"}
         How AᵀA is remembered. ``"exact"`` needs d² numbers, the others about 2·sketch_size·d
-        (3·sketch_size·d up to a sketch size of 64, where blocks are taken in pairs). ``"rfd"``
-        (Algorithm 3) has the least certified error, ``"fd"`` is Algorithm 2. ``"rp"`` and ``"cs"``
-        are random and have no certificate.
+        (3·sketch_size·d up to a sketch size of 64, where blocks are taken in pairs).
+        ``"anchored"`` (see docs/anchored.md) errs least, ``"rfd"`` (Algorithm 3) has the least
+        certified error, ``"fd"`` is Algorithm 2. ``"rp"`` and ``"cs"`` are random and have no
+        certificate.
     sketch_size : int
         Rows of the sketch, the paper's ℓ.
     fit_intercept : bool
@@ -43,6 +44,10 @@ class RidgeStream:
         float64.
     seed : int or None
         For the random methods; None draws one.
+    alpha : float, optional
+        Where ``"anchored"`` keeps its anchor: the ridge parameter that will most likely be asked
+        for. Any other can be asked for too; within a factor of ten of this one the error hardly
+        changes. None keeps it at the mean eigenvalue of AᵀA.
 
     Notes
     -----
@@ -84,6 +89,7 @@ class RidgeStream:
         feature_scale: ArrayLike | None = None,
         dtype: Any = None,
         seed: int | None = 0,
+        alpha: float | None = None,
     ) -> None:
         if method not in SKETCHES:
             raise ValueError(f"method={method!r} is unknown: choose one of {', '.join(SKETCHES)}")
@@ -98,6 +104,7 @@ class RidgeStream:
             )
         self.dtype = validation.as_dtype(dtype)
         self.seed = validation.as_seed(seed)
+        self.alpha = None if alpha is None else validation.as_alphas(alpha)[0][0]
         self._names = ("A", "b", "weights")  # what errors call the arguments
         self._state: State | None = None
         self._answers: Query | None = None
@@ -357,6 +364,7 @@ class RidgeStream:
             is_sparse=sparse,
             centre=self.fit_intercept,
             scaling=Scaling(n_features, given) if self._scales else None,
+            alpha=self.alpha,
         )
 
     def _query(self) -> Query:
@@ -368,8 +376,8 @@ class RidgeStream:
 
     def _solvable(self, smallest_alpha: float) -> Query:
         query = self._query()
-        covariance = query.solver.covariance
-        if isinstance(covariance, LowRank) and smallest_alpha + covariance.shift <= 0:
+        solver = query.solver
+        if not isinstance(solver, DenseSolver) and smallest_alpha + solver.tail <= 0:
             raise ValueError(
                 f"alpha=0 has no solution with method={self.method!r}, whose AᵀA is singular: "
                 "choose alpha > 0, or method='exact'"

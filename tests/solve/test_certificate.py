@@ -7,14 +7,14 @@ from hypothesis import strategies as st
 
 from ridgepass import RidgeStream
 from ridgepass.datasets import Synthetic
-from ridgepass.solve import certify
+from ridgepass.solve.bounds import by_lemma
 from streams import CERTIFIED, SPECTRA, exact_ridge, make_rows, norm, streams
 
 UNIT = np.finfo(float).eps
 
 
 def test_all_but_the_projections_have_a_certificate():
-    assert {"2lfd", "exact", "fd", "isvd", "rfd"} <= set(CERTIFIED)
+    assert {"2lfd", "anchored", "exact", "fd", "isvd", "rfd"} <= set(CERTIFIED)
     assert not {"rp", "cs"} & set(CERTIFIED)
 
 
@@ -133,17 +133,7 @@ def test_alpha_zero_leaves_rfd_a_relative_bound_only():
         (0.1, 2.0, 0.1 + 0.5 * 2.1, 0.5 + 0.1 * 1.5 / 1.9),  # both
     ],
 )
-def test_certify_adds_the_rounding_of_the_solution(solving, coef_norm, absolute, relative):
-    found = certify(
-        alpha=2.0,
-        shift=0.0,
-        covariance_bound=1.0,
-        coef_norms=np.array([coef_norm]),
-        solving=np.array([solving]),
-        mean=None,
-        scale=None,
-        rounding=np.zeros(1),
-        n_features=3,
-    )
-    assert found.coef_bound == pytest.approx([absolute])
-    assert found.relative == pytest.approx([relative])
+def test_lemma_1_and_the_rounding_of_the_solution(solving, coef_norm, absolute, relative):
+    found = by_lemma(2.0, 0.0, 1.0, np.array([coef_norm]), np.array([solving]))
+    assert found[0] == pytest.approx([absolute])
+    assert found[1] == pytest.approx([relative])

@@ -37,6 +37,10 @@ class StreamingEstimator(FittedModel):
     def _alpha_in_use(self) -> float:
         return as_alpha(self.alpha)
 
+    def _likely_alpha(self) -> float | None:
+        """Return the alpha to keep an anchor at."""
+        return self._alpha_in_use()
+
     def _check_parameters(self) -> None:
         """Check, before training, what `Settings` does not."""
         self._alpha_in_use()
@@ -104,7 +108,8 @@ class StreamingEstimator(FittedModel):
     def _start(self, settings: Settings, origin: Origin, method: str | None = None) -> Learned:
         """Return something to learn with, which has seen nothing."""
         plan = settings.plan(origin.n_features, origin.n_targets, origin.dtype, method)
-        return Learned(settings.new_stream(plan, self.random_state), settings, plan, origin)
+        stream = settings.new_stream(plan, self.random_state, self._likely_alpha())
+        return Learned(stream, settings, plan, origin)
 
     def _change(self, learned: Learned, change: Callable[[Learned], None]) -> None:
         """Change what this estimator has learned, and nobody else's."""

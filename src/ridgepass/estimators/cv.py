@@ -237,6 +237,13 @@ scale_
     def _alpha_in_use(self) -> float:
         return self._choice().alpha
 
+    def _likely_alpha(self) -> float | None:
+        """Return the middle of the alphas to choose from; without any, the stream finds its own."""
+        if self.alphas is None:
+            return None
+        grid = _as_grid(self.alphas)
+        return float(np.exp(np.log(grid[grid > 0]).mean())) if grid.any() else None
+
     def _check_parameters(self) -> None:
         if self.alphas is not None:
             _as_grid(self.alphas)
@@ -251,7 +258,8 @@ scale_
         plan = replace(settings, memory=share).plan(
             origin.n_features, origin.n_targets, origin.dtype, method
         )
-        folds = [settings.new_stream(plan, self.random_state) for _ in range(deal.n_folds)]
+        alpha = self._likely_alpha()
+        folds = [settings.new_stream(plan, self.random_state, alpha) for _ in range(deal.n_folds)]
         return FoldedLearned(folds, deal, settings, plan, origin)
 
     def _choice(self) -> Choice:

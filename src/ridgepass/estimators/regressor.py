@@ -112,9 +112,9 @@ class StreamingRidge(RidgeRegressor):
         counted are the batches and the coefficients. Sparse rows wait in longer blocks, which stay
         within the budget if at most one number in 32 is not zero.
     method : str, default="auto"
-        How XᵀX is remembered: ``"exact"``, ``"fd"``, ``"rfd"``, ``"isvd"``, ``"2lfd"``, ``"rp"``
-        or ``"cs"``; see :class:`ridgepass.RidgeStream`. ``"auto"`` is ``"exact"`` up to
-        8·sketch_size features and ``"rfd"`` beyond; with ``memory``, as told there.
+        How XᵀX is remembered: ``"exact"``, ``"fd"``, ``"rfd"``, ``"isvd"``, ``"2lfd"``, ``"rp"``,
+        ``"cs"`` or ``"anchored"``; see :class:`ridgepass.RidgeStream`. ``"auto"`` is ``"exact"`` up
+        to 8·sketch_size features and ``"anchored"`` beyond; with ``memory``, as told there.
     fit_intercept : bool, default=True
         Whether to fit an intercept, which alpha does not shrink.
     standardize : bool, default=False
@@ -170,7 +170,7 @@ class StreamingRidge(RidgeRegressor):
     ...     y = X @ w + 5.0
     ...     model = model.partial_fit(X, y)
     >>> model.method_, model.n_samples_seen_
-    ('rfd', 2000)
+    ('anchored', 2000)
     >>> print(f"{model.score(X, y):.3f}")
     0.995
     >>> print(f"within {model.certificate().relative:.1%} of exact ridge")

@@ -15,7 +15,7 @@ from ridgepass.stream import RidgeStream
 # Streams that differ in these do not describe one problem.
 MATTER_TO_MERGE = ("fit_intercept", "standardize", "feature_scale")
 # These need no seed, and take none from NumPy's global generator.
-DETERMINISTIC = frozenset({"exact", "fd", "rfd", "isvd"})
+DETERMINISTIC = frozenset({"exact", "fd", "rfd", "isvd", "anchored"})
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,8 +61,8 @@ class Settings:
             itemsize=(self.dtype or dtype).itemsize,
         )
 
-    def new_stream(self, plan: Plan, random_state: Any) -> RidgeStream:
-        """Return an empty stream, seeded if its method is random."""
+    def new_stream(self, plan: Plan, random_state: Any, alpha: float | None) -> RidgeStream:
+        """Return an empty stream, seeded if its method is random, for an alpha if one is likely."""
         seed = 0 if plan.method in DETERMINISTIC else _draw_seed(random_state)
         stream = RidgeStream(
             plan.method,
@@ -72,6 +72,7 @@ class Settings:
             feature_scale=self.feature_scale,
             dtype=self.dtype,
             seed=seed,
+            alpha=alpha,
         )
         stream._names = ("X", "y", "sample_weight")
         return stream

@@ -1,5 +1,6 @@
 """Sketches of AᵀA: one small file per family, one line each in the registry."""
 
+from ridgepass.sketch.anchored import AnchoredFrequentDirections
 from ridgepass.sketch.base import Dense, LowRank, Sketch
 from ridgepass.sketch.exact import ExactCovariance
 from ridgepass.sketch.frequent_directions import (
@@ -18,10 +19,12 @@ SKETCHES: dict[str, type[Sketch]] = {
     "2lfd": TwoLevelFrequentDirections,
     "rp": SignProjection,
     "cs": CountSketch,
+    "anchored": AnchoredFrequentDirections,
 }
 
 __all__ = [
     "SKETCHES",
+    "AnchoredFrequentDirections",
     "CountSketch",
     "Dense",
     "ExactCovariance",

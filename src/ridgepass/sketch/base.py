@@ -14,8 +14,8 @@ from ridgepass.kernels import (
     apply,
     apply_transposed,
     mixed_column_squares,
-    orthogonal_mix,
     stacked_gram,
+    top_eigenpairs,
 )
 
 
@@ -48,6 +48,12 @@ class LowRank:
         and how much at most in any other.
     loss_bound : float or None
         Δ such that 0 ⪯ AᵀA − SᵀS ⪯ Δ·I up to rounding, where that is how ``error`` came about.
+    rounding : float
+        Bounds that rounding, in the spectral norm.
+    losses : ndarray of shape (rank, rank) or None
+        For the sketches that keep account: L ≈ V(AᵀA − SᵀS)Vᵀ, V being the rows of S normalised.
+    tail : float
+        The same for directions outside S, one number for all.
     """
 
     rows: tuple[Part, ...]
@@ -61,6 +67,9 @@ class LowRank:
     kept_loss: float = 0.0
     largest_loss: float = 0.0
     loss_bound: float | None = None
+    rounding: float = 0.0
+    losses: Float64 | None = None
+    tail: float = 0.0
 
     def project(self, vectors: Float64) -> Float64:
         """Return S·vectors."""
@@ -80,10 +89,12 @@ class LowRank:
         """
         together = columns if self.columns is None else self.columns * columns
         gram = stacked_gram(self.rows, exact=True, columns=together)
-        squares, mix = orthogonal_mix(gram, self.mix)
+        squares, vectors = top_eigenpairs(self.mix @ gram @ self.mix.T, len(self.mix))
+        squares = np.maximum(squares, 0.0)
         factors = np.square(columns)
         largest, mean = float(factors.max()), float(factors.mean())
-        shift = self.shift * mean
+        shift, rounding = self.shift * mean, self.rounding * largest
+        loss_bound = None
         if self.loss_bound is None:
             uneven = self.shift * max(largest - mean, mean - float(factors.min()))
             error = self.error * largest + uneven
@@ -91,18 +102,22 @@ class LowRank:
             kept = mixed_column_squares(self.mix, self.rows)
             if self.columns is not None:
                 kept *= np.square(self.columns)
-            rounding = self.error - max(self.shift, self.loss_bound - self.shift)
-            loss_bound = stretched(self.loss_bound, columns, column_mass - kept + rounding)
-            error = max(shift, loss_bound - shift) + rounding * largest
+            lost = column_mass - kept + self.rounding
+            loss_bound = stretched(self.loss_bound, columns, lost)
+            error = max(shift, loss_bound - shift) + rounding
         return replace(
             self,
-            mix=mix,
+            mix=vectors.T @ self.mix,
             squares=squares,
             shift=shift,
             error=error,
+            rounding=rounding,
+            losses=carried(self.losses, self.squares, vectors.T, squares),
+            tail=self.tail * mean,
             mass=float(factors @ column_mass),
             cross=None if self.cross is None else columns[:, None] * self.cross,
             columns=together,
+            loss_bound=loss_bound,
             kept_loss=self.kept_loss * mean,
             largest_loss=self.largest_loss * mean,
         )
@@ -135,6 +150,7 @@ class Dense:
 
     shift: ClassVar[float] = 0.0
     cross: ClassVar[None] = None
+    loss_bound: ClassVar[None] = None
 
     def multiply(self, vectors: Float64) -> Float64:
         """Return AᵀA·vectors."""
@@ -203,6 +219,28 @@ class Sketch(ABC):
     @abstractmethod
     def nbytes(self) -> int:
         """Bytes of the arrays kept."""
+
+
+def carried(
+    losses: Float64 | None, squares: Float64, turn: Float64, new_squares: Float64
+) -> Float64 | None:
+    """Carry L over to rows S' = turn·S·D, with D a change of columns that S' made orthogonal.
+
+    What D carries from outside the sketch into it is left out: D is near a multiple of I.
+    """
+    if losses is None:
+        return None
+    # V'DVᵀ = Σ'·turn·Σ⁻¹, since turn·SD²Sᵀ = Σ'²·turn.
+    change = np.sqrt(new_squares)[:, None] * turn * inverse_roots(squares)
+    moved: Float64 = change @ losses @ change.T
+    return moved
+
+
+def inverse_roots(squares: Float64, unit: float = 2.0**-53) -> Float64:
+    """Return 1/√squares, and zero for directions that are there by rounding only."""
+    present = squares > 64 * unit * squares.max(initial=0.0)
+    roots: Float64 = np.divide(1.0, np.sqrt(squares), out=np.zeros_like(squares), where=present)
+    return roots
 
 
 def stretched(bound: float, columns: Float64, diagonal: Float64) -> float:

@@ -1,7 +1,7 @@
 """Frequent Directions and its two relatives: one kernel, three shrink rules."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any, Self
 
@@ -19,7 +19,8 @@ from ridgepass.kernels import (
     top_eigenpairs,
     unit_roundoff,
 )
-from ridgepass.sketch.base import LowRank, Sketch, stretched
+from ridgepass.sketch.base import LowRank, Sketch, carried, stretched
+from ridgepass.sketch.shrink import Plan, Rounding, Shrink
 
 # The old rows are orthogonal up to rounding, so their part of the Gram matrix is known without
 # looking. Now and then it is measured all the same: errors in it would otherwise add up.
@@ -30,87 +31,6 @@ PAIRED_UP_TO = 64
 # Sparse rows cost little beside one pass over the dense sketch: many blocks share that pass.
 # The Gram matrix of all of them must stay small: about a thousand rows, 4 to 16 times ℓ.
 SPARSE_ROWS = 1024
-# Standard deviations allowed for rounding errors that are taken to be independent.
-CONFIDENCE = 4.0
-
-
-@dataclass
-class Rounding:
-    """How far rounding may have moved BᵀB, in the spectral norm, beside what Δ accounts for.
-
-    Each shrink stores every number once more. In a stream that repeats itself those errors do not
-    cancel (measured), so they are counted in full; ``stored`` is their sum. The many additions
-    inside a product err like a random walk (Higham & Mary 2019); ``summed`` is the root of the sum
-    of their squares.
-    """
-
-    stored: float = 0.0
-    summed: float = 0.0
-
-    def __add__(self, other: "Rounding") -> "Rounding":
-        return Rounding(self.stored + other.stored, math.hypot(self.summed, other.summed))
-
-    def times(self, factor: float) -> "Rounding":
-        """Return what it is after BᵀB was multiplied."""
-        return Rounding(self.stored * factor, self.summed * factor)
-
-    @property
-    def bound(self) -> float:
-        """The allowance made for it."""
-        return self.stored + CONFIDENCE * self.summed
-
-
-@dataclass(frozen=True)
-class Shrink:
-    """Lines 4 and 5 of Algorithm 2 for one block, as small matrices only.
-
-    Attributes
-    ----------
-    values : ndarray
-        Σ'², the squared singular values of the old rows and the block together, descending.
-    vectors : ndarray
-        Left singular vectors of the leading ones.
-    cut : float
-        σ²_{ℓ+1}.
-    squares : ndarray of shape (sketch_size,)
-        The new Σ².
-    """
-
-    values: Float64
-    vectors: Float64
-    cut: float
-    squares: Float64
-
-    @property
-    def lost(self) -> float:
-        """Trace of what the shrink removes."""
-        return max(float(self.values.sum() - self.squares.sum()), 0.0)
-
-    @property
-    def mix(self) -> Float64:
-        """ΣΣ'⁻¹Uᵀ, which turns the stacked rows into the new ΣVᵀ; no entry exceeds one."""
-        kept = self.values[: len(self.squares)]
-        ratio = np.divide(self.squares, kept, out=np.zeros_like(kept), where=kept > 0)
-        mix: Float64 = np.sqrt(ratio)[:, None] * self.vectors[:, : len(ratio)].T
-        return mix
-
-
-@dataclass(frozen=True)
-class Plan:
-    """What some rows will change: B becomes ``mix @ [B; rows]``, the rest grows."""
-
-    mix: Float64
-    squares: Float64
-    removed: float
-    lost: float
-    rounding: Rounding
-
-    def then(self, later: "Plan") -> "Plan":
-        """Join with the plan for the next block, made for the outcome of this one."""
-        size = len(self.squares)
-        mix = np.hstack([later.mix[:, :size] @ self.mix, later.mix[:, size:]])
-        removed, lost = self.removed + later.removed, self.lost + later.lost
-        return Plan(mix, later.squares, removed, lost, self.rounding + later.rounding)
 
 
 class FrequentDirections(Sketch):
@@ -134,6 +54,7 @@ class FrequentDirections(Sketch):
         self.lost = 0.0
         self.updates = 0
         self.rounding = Rounding()
+        self.losses: Float64 | None = None
 
     def absorb(self, block: Block) -> None:
         """Take in rows, in blocks of ``sketch_size``."""
@@ -150,14 +71,19 @@ class FrequentDirections(Sketch):
         size = self.sketch_size
         gram, cancelled = self.gram(block, exact=exact, columns=columns)
         edges = [*range(size, size + max(block.n_rows, 1), size), len(gram)]
-        plan = self.plan_of(self.shrink(gram[: edges[1], : edges[1]]), cancelled)
+        joint = gram[: edges[1], : edges[1]]
+        step = self.shrink(joint)
+        losses = self._account(step, joint, self._standing())
+        plan = replace(self.plan_of(step, cancelled), losses=losses)
         for start, stop in pairwise(edges[1:]):  # line 3
             seen, new = slice(0, start), slice(start, stop)
             joint = np.diag(np.append(plan.squares, np.zeros(stop - start)))
             joint[size:, size:] = gram[new, new]
             joint[size:, :size] = gram[new, seen] @ plan.mix.T
             joint[:size, size:] = joint[size:, :size].T
-            plan = plan.then(self.plan_of(self.shrink(joint)))
+            step = self.shrink(joint)
+            losses = self._account(step, joint, plan)
+            plan = plan.then(replace(self.plan_of(step), losses=losses))
         return plan
 
     def gram(
@@ -212,6 +138,7 @@ class FrequentDirections(Sketch):
         self.removed += plan.removed
         self.lost += plan.lost
         self.rounding += plan.rounding
+        self.losses = plan.losses
         self.updates += 1
 
     def unfold(self, mix: Float64, block: Block) -> Float64:
@@ -236,28 +163,33 @@ class FrequentDirections(Sketch):
         bound = stretched(known + self.allowance, ratio, lost)
         np.multiply(self.rows, ratio, out=self.rows, casting="same_kind")
         gram = stacked_gram((self.rows,), exact=True)
-        squares, mix = orthogonal_mix(gram, np.eye(self.sketch_size))
-        mix_into(self.rows, mix, self.rows)
-        self.squares = squares
+        plan = self._measured(gram)
+        mix_into(self.rows, plan.mix, self.rows)
+        self.squares, self.losses = plan.squares, plan.losses
         largest, mean = float(np.square(ratio).max()), float(np.square(ratio).mean())
         self.removed *= mean
         self.allowance = bound - self.removed
         self.lost *= largest
-        self.rounding = self.rounding.times(largest) + self._storing(squares)
+        self.rounding = self.rounding.times(largest) + self._storing(self.squares)
 
     def covariance(self, block: Block, columns: Float64 | None = None) -> LowRank:
         """Return K̂ as if ``block`` were the last, leaving the sketch as it is."""
         # float32 training leaves rows orthogonal to about 1e-6; a query can afford to measure.
         exact = self.dtype != np.float64
-        plan = Plan(np.eye(self.sketch_size), self.squares, 0.0, 0.0, Rounding())
         if len(block):
             plan = self.plan(block, exact=exact, columns=columns)
         elif exact:
-            squares, mix = orthogonal_mix(stacked_gram((self.rows,), exact=True), plan.mix)
-            plan = Plan(mix, squares, 0.0, 0.0, Rounding())
+            plan = self._measured(stacked_gram((self.rows,), exact=True))
+        else:
+            plan = self._standing()
+        return self._covariance(plan, block, columns)
+
+    def _covariance(self, plan: Plan, block: Block, columns: Float64 | None = None) -> LowRank:
+        """Return K̂ as it will be after ``plan``."""
         removed = self.removed + plan.removed
         shift = self._shift(removed)
-        rounding = (self.rounding + plan.rounding).bound
+        # Once more, for rows that are taken for orthogonal.
+        rounding = (self.rounding + plan.rounding + self._storing(plan.squares)).bound
         error = max(shift, removed + self.allowance - shift) + rounding
         mass = float(plan.squares.sum()) + self.lost + plan.lost
         mix = plan.mix if not len(block) else self.unfold(plan.mix, block)
@@ -273,12 +205,32 @@ class FrequentDirections(Sketch):
             kept_loss=self._kept_loss(removed),
             largest_loss=removed,
             loss_bound=removed + self.allowance,
+            rounding=rounding,
+            losses=plan.losses,
+            tail=self._tail(plan),
         )
 
     @property
     def nbytes(self) -> int:
         """Bytes of the arrays kept."""
         return self.rows.nbytes + self.squares.nbytes
+
+    def _standing(self) -> Plan:
+        """Plan to change nothing."""
+        return Plan(np.eye(self.sketch_size), self.squares, losses=self.losses)
+
+    def _measured(self, gram: Float64) -> Plan:
+        """Plan to make the rows orthogonal, given their Gram matrix."""
+        squares, mix = orthogonal_mix(gram, np.eye(self.sketch_size))
+        return Plan(mix, squares, losses=carried(self.losses, self.squares, mix, squares))
+
+    def _account(self, step: Shrink, gram: Float64, before: Plan) -> Float64 | None:
+        """Return what the kept directions will have lost; ``gram`` is what was shrunk."""
+        return None
+
+    def _tail(self, plan: Plan) -> float:
+        """Return what directions outside the sketch have lost, for the same sketches."""
+        return 0.0
 
     def _keep(self, values: Float64, cut: float) -> Float64:
         """Σ² of the kept directions: Algorithm 2, line 5."""

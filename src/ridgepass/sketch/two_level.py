@@ -9,7 +9,8 @@ from ridgepass.blocks import Block
 from ridgepass.intake import Batch, DenseIntake
 from ridgepass.kernels import Float64, Rows, mix_into, orthogonal_mix, stacked_gram, top_eigenpairs
 from ridgepass.sketch.base import LowRank, Sketch
-from ridgepass.sketch.frequent_directions import FrequentDirections, Shrink
+from ridgepass.sketch.frequent_directions import FrequentDirections
+from ridgepass.sketch.shrink import Shrink
 
 
 class TwoLevelFrequentDirections(Sketch):

@@ -93,53 +93,6 @@ class Certificate:
         return replace(self, **one)
 
 
-def certify(
-    *,
-    alpha: float,
-    shift: float,
-    covariance_bound: float,
-    coef_norms: Float64,
-    solving: Float64,
-    mean: Float64 | None,
-    scale: Float64 | None,
-    rounding: Float64,
-    n_features: int,
-) -> Certificate:
-    """Bound the distance from x̂ to exact ridge x = (K + alpha·I)⁻¹c.
-
-    Parameters
-    ----------
-    alpha : float
-        The ridge parameter.
-    shift : float
-        λ_min(K̂) is at least this; RFD's α.
-    covariance_bound : float
-        At least ‖K − K̂‖₂.
-    coef_norms : ndarray of shape (n_targets,)
-        ‖x̂‖.
-    solving : ndarray of shape (n_targets,)
-        At least ‖x̂ − x̃‖, where x̃ = (K̂ + alpha·I)⁻¹c without rounding.
-    mean, scale, rounding, n_features
-        As in the certificate, whose ``offset`` stays zero.
-
-    Notes
-    -----
-    Lemma 1 gives ‖x̃ − x‖ ≤ ε‖x‖ with ε = ‖K − K̂‖/(λ_min(K̂) + alpha). With the two solutions
-    exchanged it gives ‖x̃ − x‖ ≤ ‖K − K̂‖‖x̃‖/alpha, since K has no negative eigenvalue. The rest is
-    the triangle inequality.
-    """
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        absolute = solving + covariance_bound * (coef_norms + solving) / np.float64(alpha)
-        lemma = np.float64(covariance_bound) / (shift + alpha)
-        by_lemma = lemma + _over(solving * (1 + lemma), coef_norms - solving)
-        relative = np.fmin(by_lemma, _over(absolute, coef_norms - absolute))
-    absolute = np.where(np.isnan(absolute), np.inf, absolute)
-    relative = np.where(np.isnan(relative), np.inf, relative)
-    return Certificate(
-        alpha, covariance_bound, absolute, relative, mean, scale, 0.0, rounding, n_features
-    )
-
-
 def _sparse_distances(rows: Any, mean: Float64, scale: Float64) -> tuple[Float64, Float64]:
     """Return ‖a/scale‖ and at least ‖(a − mean)/scale‖ for sparse rows a."""
     scaled, centre = rows.multiply(1 / scale).tocsr(), mean / scale
@@ -149,8 +102,3 @@ def _sparse_distances(rows: Any, mean: Float64, scale: Float64) -> tuple[Float64
     slack = rounding * np.square(lengths + away)
     distances = np.sqrt(np.maximum(squares - 2 * (scaled @ centre) + away**2, 0.0) + slack)
     return lengths, distances
-
-
-def _over(above: Float64, below: Float64) -> Float64:
-    """Divide: nothing over anything is nothing, something over nothing is infinite."""
-    return np.where(above == 0, 0.0, np.where(below > 0, above / below, np.inf))

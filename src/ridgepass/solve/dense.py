@@ -31,6 +31,10 @@ class DenseSolver:
         coefs = [self._solve_by_cholesky(matrix.copy(order="F"), alpha) for alpha in others]
         return np.stack([*coefs, self._solve_by_cholesky(matrix, last)])
 
+    def covariance_error(self) -> float:
+        """Return at least the rounding error of AᵀA in the spectral norm."""
+        return self.covariance.error
+
     def error_norms(self, alpha: float, coef: Float64) -> Float64:
         """Bound the distance of ``coef`` from the solution without rounding, for each target."""
         residual = self.cross - self.covariance.multiply(coef) - alpha * coef

@@ -1,7 +1,7 @@
 """Solutions of (SᵀS + shift·I + alpha·I) x = c for S with few orthogonal rows."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -26,12 +26,22 @@ class LowRankSolver:
     def __init__(self, covariance: LowRank, cross: Float64) -> None:
         self.covariance = covariance
         self.exact_cross = cross
+        self.tail = covariance.shift  # what K̂ has in every direction outside S
         self.cross = cross = cross if covariance.cross is None else covariance.cross
         self.projected = covariance.project(cross)  # line 8
 
     def solve(self, alphas: Sequence[float]) -> Float64:
         """Return coefficients of shape (n_alphas, n_features, n_targets)."""
         return self._solve(self.cross, self.projected, alphas)
+
+    def anchors(self, alpha: float) -> Iterator[tuple[Float64, Float64, Float64]]:
+        """Yield t·w, t(h + γw) and its error for each anchor that a certificate may start from."""
+        zero = np.zeros_like(self.cross)
+        yield zero, zero, np.zeros(zero.shape[1])
+
+    def covariance_error(self) -> float:
+        """Return at least ‖AᵀA − K̂‖₂."""
+        return self.covariance.error
 
     def error_norms(self, alpha: float, coef: Float64) -> Float64:
         """Bound the distance of ``coef`` from the solution without rounding, for each target.

@@ -1,0 +1,187 @@
+"""Solutions that start from an anchor and leave only the rest to the sketch."""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from ridgepass.anchor import Anchor
+from ridgepass.kernels import Float64, column_norms, top_eigenpairs, unit_roundoff
+from ridgepass.sketch import LowRank
+from ridgepass.sketch.base import inverse_roots
+
+# Below this share of the anchor, what lies outside the sketch is too little to measure τ on.
+LEAST_OUTSIDE = 1e-10
+
+
+class AnchoredSolver:
+    """x̂ = t·w + δ with δ = (K̂ + γI)⁻¹(c − t(h + γw)), for any number of alphas γ.
+
+    K̂ = Qᵀ·diag(values)·Q + tail·(I − QᵀQ), where the rows of Q are orthonormal: they diagonalise
+    Σ² + L. t is the exact line search along the anchor, t = w·c / w·(h + γw).
+
+    Parameters
+    ----------
+    covariance : LowRank
+        A sketch that keeps account of its losses.
+    cross : ndarray of shape (n_features, n_targets)
+        Aᵀb exactly.
+    anchor : Anchor
+        w and h, with all rows in h that are in the sketch.
+    """
+
+    def __init__(self, covariance: LowRank, cross: Float64, anchor: Anchor) -> None:
+        if covariance.losses is None:
+            raise TypeError("an anchor needs a sketch that keeps account of its losses")
+        self.losses = covariance.losses
+        self.covariance, self.anchor = covariance, anchor
+        self.exact_cross = self.cross = cross
+        roots = inverse_roots(covariance.squares, unit_roundoff(covariance.rows[0].dtype))
+        present = roots > 0
+        spectrum = np.where(np.outer(present, present), self.losses, 0.0)
+        spectrum[np.diag_indices_from(spectrum)] += covariance.squares
+        values, turn = top_eigenpairs(spectrum, len(spectrum))
+        self._turn = turn.T * roots  # Q = turn·S
+        point, image = anchor.point, anchor.image
+        projected = self.project(np.hstack([cross, image, point]))
+        self._cross, self._image, self._point = np.split(projected, 3, axis=1)
+        self._along = np.einsum("dt,dt->t", point, cross)
+        self._squared = np.einsum("dt,dt->t", point, point)
+        seen = np.einsum("dt,dt->t", point, image)
+        # wᵀAᵀAw is at least ‖Bw‖², whatever became of h.
+        least = np.square(covariance.project(point)).sum(axis=0)
+        self._curved = np.maximum(seen, least)
+        outside = self._squared - np.square(self._point).sum(axis=0)
+        lost = seen - (self._point * self._image).sum(axis=0)
+        self.tail = self._quotient(lost.sum(), outside.sum(), self._squared.sum())
+        # Directions that are not there count as outside.
+        unit = unit_roundoff(np.dtype(np.float64))
+        there = values > 32 * unit * values.max(initial=0.0)
+        self.values: Float64 = np.where(there, values, self.tail)
+
+    def project(self, vectors: Float64) -> Float64:
+        """Return Q·vectors, each scaled on the way, as h times S might overflow."""
+        size = np.abs(vectors).max(axis=0, initial=0.0)
+        scale = np.where(size > 0, size, 1.0)
+        inside: Float64 = self._turn @ self.covariance.project(vectors / scale)
+        return inside * scale
+
+    def lift(self, weights: Float64) -> Float64:
+        """Return Qᵀ·weights."""
+        return self.covariance.lift(self._turn.T @ weights)
+
+    def steps(self, alpha: float) -> Float64:
+        """Return t for each target."""
+        below = self._curved + alpha * self._squared
+        steps: Float64 = np.divide(self._along, below, out=np.zeros_like(below), where=below > 0)
+        return steps
+
+    def rest(self, alpha: float) -> Float64:
+        """Return c − t(h + γw), what the sketch is left to solve for."""
+        anchor = self.anchor
+        return self.cross - self.steps(alpha) * (anchor.image + alpha * anchor.point)
+
+    def anchors(self, alpha: float) -> Iterator[tuple[Float64, Float64, Float64]]:
+        """Yield t·w, t(h + γw) and its error for each anchor that a certificate may start from."""
+        zero = np.zeros_like(self.cross)
+        yield zero, zero, np.zeros(zero.shape[1])
+        anchor, steps = self.anchor, self.steps(alpha)
+        image = steps * (anchor.image + alpha * anchor.point)
+        yield steps * anchor.point, image, np.abs(steps) * self._error()
+
+    def solve(self, alphas: Sequence[float]) -> Float64:
+        """Return coefficients of shape (n_alphas, n_features, n_targets)."""
+        weights = []
+        for alpha in alphas:
+            more = 1 / (self.values + alpha) - 1 / (self.tail + alpha)
+            weights.append(more[:, None] * self._inner_rest(alpha))
+        coefs = np.stack(np.hsplit(self.lift(np.hstack(weights)), len(alphas)))
+        for coef, alpha in zip(coefs, alphas, strict=True):
+            coef += self.rest(alpha) / (self.tail + alpha)
+            coef += self.steps(alpha) * self.anchor.point
+        return coefs
+
+    def _inner_rest(self, alpha: float) -> Float64:
+        """Return Q·rest."""
+        return self._cross - self.steps(alpha) * (self._image + alpha * self._point)
+
+    def moved(self, alpha: float) -> tuple[Float64, Float64, Float64, float]:
+        """Return w, h, the error of h, and τ, for an anchor at the solution for ``alpha``.
+
+        Only the direction of w matters; it becomes a unit vector, so that each target has the same
+        say in τ and no target's units overflow.
+        """
+        anchor, steps = self.anchor, self.steps(alpha)
+        (point,) = self.solve([alpha])
+        norms = column_norms(point)
+        per = np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0)
+        delta = point - steps * anchor.point
+        move = self.rest(alpha) - alpha * delta  # K̂δ
+        error = np.abs(steps) * self._error() + self._doubt(delta, move)
+        point, image = per * point, per * (steps * anchor.image + move)
+        rest = self._inner_rest(alpha)
+        delta = rest / (self.values + alpha)[:, None]
+        inner_point = per * (steps * self._point + delta)
+        inner_image = per * (steps * self._image + rest - alpha * delta)
+        outside = np.square(point).sum() - np.square(inner_point).sum()
+        lost = (point * image).sum() - (inner_point * inner_image).sum()
+        tail = self._quotient(lost, outside, np.square(point).sum())
+        return point, image, per * error, tail
+
+    def shifted(self, point: Float64) -> tuple[Float64, Float64]:
+        """Return h, and its error, for an anchor at any other point."""
+        delta = point - self.anchor.point
+        inside = self.project(delta)
+        move = self.lift((self.values - self.tail)[:, None] * inside) + self.tail * delta
+        return self.anchor.image + move, self._error() + self._doubt(delta, move)
+
+    def _error(self) -> Float64:
+        return self.anchor.error + self.anchor.rounding(self.covariance.mass)
+
+    def _doubt(self, delta: Float64, image: Float64) -> Float64:
+        """Bound ‖image − AᵀAδ‖, since AᵀAδ is within Δ/2·‖δ‖ of (BᵀB + Δ/2)δ."""
+        cov, norms = self.covariance, column_norms(delta)
+        half = (cov.loss_bound or 0.0) / 2
+        middle = cov.lift(cov.project(delta)) + half * delta
+        chain = (len(delta) + sum(cov.mix.shape)) * unit_roundoff(np.dtype(np.float64))
+        rounding = (cov.rounding + chain * (cov.mass + half)) * norms + chain * column_norms(image)
+        return column_norms(middle - image) + half * norms + rounding
+
+    def _quotient(self, lost: float, outside: float, whole: float) -> float:
+        """Return τ: what the anchor tells of directions outside the sketch."""
+        if not outside > LEAST_OUTSIDE * whole:
+            return self.covariance.tail
+        return float(np.clip(lost / outside, 0.0, self.covariance.largest_loss))
+
+    def covariance_error(self) -> float:
+        """Return at least ‖AᵀA − K̂‖₂."""
+        cov, bound = self.covariance, self.covariance.loss_bound or 0.0
+        known = np.append(np.clip(np.linalg.eigvalsh(self.losses), 0.0, bound), self.tail)
+        return float(max(known.max(), bound - known.min())) + cov.rounding
+
+    def quadratic(self, coefs: Float64) -> Float64:
+        """Estimate xᵀAᵀAx, of shape (n_alphas, n_targets), for coefficients of any origin."""
+        along = np.einsum("kdt,dt->kt", coefs, self.anchor.point)
+        steps = np.divide(along, self._squared, out=np.zeros_like(along), where=self._squared > 0)
+        delta = coefs - steps[:, None, :] * self.anchor.point
+        columns = np.moveaxis(delta, 1, 0).reshape(delta.shape[1], -1)
+        inside = np.square(self.project(columns))
+        outside = np.maximum(np.square(columns).sum(axis=0) - inside.sum(axis=0), 0.0)
+        rest = (self.values @ inside + self.tail * outside).reshape(len(coefs), -1)
+        mixed = np.einsum("kdt,dt->kt", delta, self.anchor.image)
+        found: Float64 = np.square(steps) * self._curved + 2 * steps * mixed + rest
+        return np.maximum(found, 0.0)
+
+    def degrees_of_freedom(self, alphas: Sequence[float], rank: int) -> Float64:
+        """Estimate tr(AᵀA(AᵀA + alpha·I)⁻¹) for each alpha; AᵀA has this rank."""
+        ridges, values = np.asarray(alphas), self.values[self.values > 0]
+        inside: Float64 = (values[:, None] / (values[:, None] + ridges)).sum(axis=0)
+        n_outside = max(rank - len(values), 0)
+        left = max(self.covariance.mass - float(values.sum()), 0.0)
+        mean = left / n_outside if n_outside else 0.0
+        total = mean + ridges
+        outside: Float64 = np.divide(mean, total, out=np.zeros_like(total), where=total > 0)
+        return inside + n_outside * outside
+
+    def largest_eigenvalue(self) -> float:
+        """Estimate ‖AᵀA‖₂."""
+        return float(self.values.max(initial=0.0))

@@ -1,0 +1,110 @@
+"""Two ways to bound the distance of a solution from exact ridge."""
+
+import numpy as np
+
+from ridgepass.kernels import Float64, column_norms, unit_roundoff
+from ridgepass.solve.anchored import AnchoredSolver
+from ridgepass.solve.dense import DenseSolver
+from ridgepass.solve.low_rank import LowRankSolver
+from ridgepass.solve.worst_case import worst_case
+
+
+def bounds(
+    solver: LowRankSolver | AnchoredSolver | DenseSolver,
+    alpha: float,
+    coef: Float64,
+    cross_error: Float64,
+    moved: float,
+) -> tuple[Float64, Float64]:
+    """Bound ‖x̂ − x‖ and ‖x̂ − x‖/‖x‖ for every target.
+
+    Parameters
+    ----------
+    solver : LowRankSolver, AnchoredSolver or DenseSolver
+        What gave x̂.
+    alpha : float
+        The ridge parameter.
+    coef : ndarray of shape (n_features, n_targets)
+        x̂.
+    cross_error : ndarray of shape (n_targets,)
+        At least ‖c − Aᵀb‖.
+    moved : float
+        What rounding of the rows may have changed AᵀA by, in the spectral norm.
+    """
+    if isinstance(solver, AnchoredSolver) or (
+        alpha > 0 and solver.covariance.loss_bound is not None
+    ):
+        return by_worst_case(solver, alpha, coef, cross_error, moved)
+    shift, known = solver.covariance.shift, solver.covariance_error() + moved
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        by_cross = _over(cross_error, np.full_like(cross_error, alpha + shift))
+        solving = solver.error_norms(alpha, coef) + by_cross
+    return by_lemma(alpha, shift, known, column_norms(coef), solving)
+
+
+def by_lemma(
+    alpha: float, shift: float, covariance_bound: float, coef_norms: Float64, solving: Float64
+) -> tuple[Float64, Float64]:
+    """Bound them from a bound of ‖K − K̂‖₂ alone.
+
+    Lemma 1 gives ‖x̃ − x‖ ≤ ε‖x‖ with ε = ‖K − K̂‖/(λ_min(K̂) + alpha), where x̃ = (K̂ + alpha·I)⁻¹c
+    and λ_min(K̂) is at least ``shift``. With the two solutions exchanged it gives
+    ‖x̃ − x‖ ≤ ‖K − K̂‖‖x̃‖/alpha, since K has no negative eigenvalue. The rest is the triangle
+    inequality; ``solving`` is at least ‖x̂ − x̃‖.
+    """
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        absolute = solving + covariance_bound * (coef_norms + solving) / np.float64(alpha)
+        lemma = np.float64(covariance_bound) / (shift + alpha)
+        through = lemma + _over(solving * (1 + lemma), coef_norms - solving)
+        relative = np.fmin(through, _over(absolute, coef_norms - absolute))
+    return _known(absolute), _known(relative)
+
+
+def by_worst_case(
+    solver: LowRankSolver | AnchoredSolver,
+    alpha: float,
+    coef: Float64,
+    cross_error: Float64,
+    moved: float,
+) -> tuple[Float64, Float64]:
+    """Bound them over all K that are possible, for a sketch with 0 ⪯ K − BᵀB ⪯ Δ·I.
+
+    Written as x̂ = t·w + p̂ with h near Kw, exact ridge is x = t·w + p and (K + γI)p is
+    r = c − t(h + γw), but for |t|·‖h − Kw‖ and rounding, each of which moves p by no more than
+    itself over γ. The worst p is known; w = 0 is as good an anchor as any other.
+    """
+    if alpha == 0:
+        return np.full(coef.shape[1], np.inf), np.full(coef.shape[1], np.inf)
+    covariance, norms = solver.covariance, column_norms(coef)
+    absolute = np.full(coef.shape[1], np.inf)
+    relative = absolute
+    # Rounding of the residuals: their longest sums run over the features and the rows.
+    chain = (len(coef) + sum(covariance.mix.shape) + 4) * unit_roundoff(np.dtype(np.float64))
+    for known, image, error in solver.anchors(alpha):
+        start, rest = coef - known, solver.cross - image
+        residual = rest - covariance.lift(covariance.project(start)) - alpha * start
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            furthest, share = worst_case(covariance, alpha, residual, start, coef)
+            size = (alpha + covariance.mass) * (column_norms(start) + furthest)
+            size += column_norms(solver.cross) + column_norms(image)
+            slack = (cross_error + error + chain * size) / alpha
+            # Rounding of AᵀA itself counts with p as the sketch has it, or as it is.
+            rounding = (covariance.rounding + moved) / alpha
+            here = furthest + slack + rounding * (column_norms(start) + furthest)
+            slack = (1 + share) * (slack + rounding * column_norms(known))
+            share = share * (1 + rounding) + rounding
+            near = share + _over(slack * (1 + share), norms - slack)
+        absolute = np.fmin(absolute, here)
+        relative = np.fmin(relative, near)
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        relative = np.fmin(relative, _over(absolute, norms - absolute))
+    return _known(absolute), _known(relative)
+
+
+def _known(bound: Float64) -> Float64:
+    return np.where(np.isnan(bound), np.inf, bound)
+
+
+def _over(above: Float64, below: Float64) -> Float64:
+    """Divide: nothing over anything is nothing, something over nothing is infinite."""
+    return np.where(above == 0, 0.0, np.where(below > 0, above / below, np.inf))

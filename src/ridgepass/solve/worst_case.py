@@ -1,0 +1,150 @@
+"""The furthest that exact ridge can be from some coefficients, for all that a sketch knows.
+
+A sketch with 0 ⪯ E ⪯ Δ·I for E = AᵀA − BᵀB leaves many AᵀA possible. With M = BᵀB + γI, exact
+ridge is the p with (M + E)p = r; for a given p there is such an E if and only if v = r − Mp has
+‖v‖² ≤ Δ·p·v. The possible p are thus an ellipsoid, and the point of it furthest from given
+coefficients is the worst case, which Lagrange's dual gives exactly (one quadratic constraint).
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from ridgepass.kernels import Float64, column_norms, unit_roundoff
+from ridgepass.sketch import LowRank
+
+# Every multiplier gives a bound; the best of these is within a per cent or two of the least.
+MULTIPLIERS = np.geomspace(1e-6, 1e6, 121)[:, None]
+
+
+def worst_case(
+    covariance: LowRank, alpha: float, residual: Float64, start: Float64, coef: Float64
+) -> tuple[Float64, Float64]:
+    """Bound ‖y‖ and ‖y‖/‖x̂ + y‖ for all y such that p̂ + y is possible.
+
+    Parameters
+    ----------
+    covariance : LowRank
+        With a ``loss_bound``, Δ.
+    alpha : float
+        The ridge parameter γ, above zero.
+    residual : ndarray of shape (n_features, n_targets)
+        r − Mp̂.
+    start : ndarray of shape (n_features, n_targets)
+        p̂.
+    coef : ndarray of shape (n_features, n_targets)
+        x̂, which the second bound is relative to: p̂, or p̂ and an anchor.
+
+    Returns
+    -------
+    tuple of ndarray of shape (n_targets,)
+        Infinite where nothing can be said.
+    """
+    residual = residual / alpha
+    size = np.maximum(column_norms(residual), np.maximum(column_norms(start), column_norms(coef)))
+    unit = np.where((size > 0) & np.isfinite(size), size, 1.0)
+    ellipsoid = _Ellipsoid.of(covariance, alpha, residual / unit, start / unit, coef / unit)
+    with np.errstate(all="ignore"):
+        absolute = unit * np.sqrt(ellipsoid.largest_square())
+        relative = ellipsoid.largest_share()
+    relative = np.where(coef.any(axis=0), relative, np.where(absolute > 0, np.inf, 0.0))
+    return _known(absolute), _known(relative)
+
+
+@dataclass(frozen=True)
+class _Ellipsoid:
+    """All y, in the eigenvectors of M and divided by γ throughout.
+
+    Attributes
+    ----------
+    loss : float
+        Δ/γ.
+    spectrum : ndarray of shape (rank,)
+        M/γ in the directions of the sketch; it is one in all others.
+    inside, whole : dict
+        Products of each pair of residual (r), start (p) and coef (x), for every direction of the
+        sketch and for all directions together.
+    """
+
+    loss: float
+    spectrum: Float64
+    inside: dict[str, Float64]
+    whole: dict[str, Float64]
+
+    @classmethod
+    def of(
+        cls, covariance: LowRank, alpha: float, residual: Float64, start: Float64, coef: Float64
+    ) -> "_Ellipsoid":
+        vectors = {"r": residual, "p": start, "x": coef}
+        images = covariance.project(np.hstack([residual, start, coef]))
+        squares = covariance.squares[:, None]
+        unit = np.divide(images, np.sqrt(squares), out=np.zeros_like(images), where=squares > 0)
+        parts = dict(zip(vectors, np.split(unit, 3, axis=1), strict=True))
+        pairs = ("rr", "rp", "pp", "rx", "px", "xx")
+        return cls(
+            (covariance.loss_bound or 0.0) / alpha,
+            1 + covariance.squares / alpha,
+            {pair: parts[pair[0]] * parts[pair[1]] for pair in pairs},
+            {pair: (vectors[pair[0]] * vectors[pair[1]]).sum(axis=0) for pair in pairs},
+        )
+
+    def largest_square(self) -> Float64:
+        """Return at least ‖y‖²."""
+        bounds = self._dual((1 + MULTIPLIERS) / (1 + self.loss), 1.0)[0]
+        least: Float64 = np.fmin.reduce(bounds, axis=0)
+        return least
+
+    def largest_share(self) -> Float64:
+        """Return at least ‖y‖/‖x̂ + y‖.
+
+        ‖y‖ ≤ θ‖x̂ + y‖ for all y if for some multiplier squared − linear·κ + quadratic·κ² ≤ 0, where
+        κ = θ²/(1 − θ²) for θ below one and κ = θ²/(θ² − 1) above.
+        """
+        squared, linear, quadratic = self._dual((1 + MULTIPLIERS) / (1 + self.loss), 1.0)
+        root = np.sqrt(np.square(linear) - 4 * quadratic * squared)
+        least = np.fmin.reduce(np.where(linear > 0, 2 * squared / (linear + root), np.inf), axis=0)
+        below = np.where(least < np.inf, np.sqrt(least / (1 + least)), np.inf)
+        squared, linear, quadratic = self._dual(MULTIPLIERS / (1 + self.loss), -1.0)
+        root = np.sqrt(np.square(linear) - 4 * quadratic * squared)
+        most = np.fmax.reduce((linear + root) / (2 * quadratic), axis=0)
+        above = np.where(most > 1, np.sqrt(most / (most - 1)), np.inf)
+        return np.fmin(below, above)
+
+    def _dual(self, multiplier: Float64, sign: float) -> tuple[Float64, Float64, Float64]:
+        """Return the largest of sign·‖y‖² + multiplier·(Δ·p·v − ‖v‖²) over all y whatsoever.
+
+        And two sums more: with −κ(2x̂·y + ‖x̂‖²) added, the largest becomes the first − the
+        second·κ + the third·κ². Each has shape (n_multipliers, n_targets).
+        """
+        k, loss = multiplier, self.loss
+
+        def below(m: Float64) -> Float64:
+            value: Float64 = k * m * (m + loss) - sign
+            return value
+
+        def total(pair: str, weight: Callable[[Float64], Float64]) -> Float64:
+            outside = weight(np.ones(1))
+            value: Float64 = outside * self.whole[pair]
+            value += (weight(self.spectrum) - outside) @ self.inside[pair]
+            return value
+
+        squared = (
+            total("rr", lambda m: k * (k * loss**2 + 4 * sign) / (4 * below(m)))
+            + total("rp", lambda m: k * loss * (k * loss * m - 2 * sign) / (2 * below(m)))
+            + total("pp", lambda m: np.square(k * loss * m) / (4 * below(m)))
+        )
+        linear = self.whole["xx"] + k * (
+            total("rx", lambda m: (loss + 2 * m) / below(m))
+            - total("px", lambda m: loss * m / below(m))
+        )
+        quadratic = total("xx", lambda m: 1 / below(m))
+        # What the sums may be off by: they have a term for each direction, of either sign.
+        size = self.whole["rr"] + (1 + k) * loss**2 * self.whole["pp"]
+        weights = k * (1 + loss**2 * k) * (1 + 1 / np.abs(below(np.ones(1))))
+        rounding = 8 * (len(self.spectrum) + 8) * unit_roundoff(np.dtype(np.float64))
+        return squared + rounding * weights * size, linear, quadratic
+
+
+def _known(bound: Float64) -> Float64:
+    return np.where(np.isnan(bound), np.inf, bound)
