@@ -70,7 +70,7 @@ def choice_of_alpha() -> Iterator[Figure]:
         path = exact.path(ALPHAS)
         predictions = A_test @ path.coefs.T + path.intercepts
         best = float(np.square(predictions - b_test[:, None]).mean(axis=0).min())
-        for method, size in (("exact", 256), ("rfd", 256), ("rfd", 128)):
+        for method, size in (("exact", 256), ("rfd", 256), ("anchored", 256), ("anchored", 128)):
             for cv in (None, 5):
                 if method == "exact" and cv is not None:
                     continue

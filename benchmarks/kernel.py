@@ -14,6 +14,7 @@ def figures() -> Iterator[Figure]:
     yield from against_one_product()
     yield from against_stacked_svd()
     yield from against_exact_ridge()
+    yield from anchored_against_rfd()
     yield from where_exact_is_faster()
     yield from another_alpha()
 
@@ -74,6 +75,25 @@ def against_exact_ridge() -> Iterator[Figure]:
     yield Figure(f"scikit-learn Ridge, Cholesky / FD, {where}", sklearn / ours, 15.0, False)
 
 
+def anchored_against_rfd() -> Iterator[Figure]:
+    """Compare over a stream long enough that the anchor moves as rarely as it will for good."""
+    d = 16384
+
+    def twice(method: str, A: np.ndarray, b: np.ndarray, size: int) -> None:
+        RidgeStream(method, sketch_size=size, alpha=1000.0).update(A, b).update(A, b)
+
+    for dtype in ("float64", "float32"):
+        A, b = rows(4096, d, dtype)
+        for size in (64, 256):
+            rfd, anchored = fastest(
+                partial(twice, "rfd", A, b, size),
+                partial(twice, "anchored", A, b, size),
+                seconds=20,
+            )
+            what = f"anchored training / RFD training, {dtype}, n = 8192, d = {d}, ℓ = {size}"
+            yield Figure(what, anchored / rfd, 1.15)
+
+
 def where_exact_is_faster() -> Iterator[Figure]:
     n = 8192
     for size in (64, 256):
@@ -88,7 +108,7 @@ def where_exact_is_faster() -> Iterator[Figure]:
 def another_alpha() -> Iterator[Figure]:
     d, size = 16384, 256
     A, b = rows(4 * size, d)
-    for method in ("fd", "rfd", "isvd"):
+    for method in ("fd", "rfd", "isvd", "anchored"):
         model = train(method, A, b, size)
         model.solve(1.0)
         V, c = A[:size], A[size]

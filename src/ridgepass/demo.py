@@ -1,4 +1,4 @@
-"""Stream the paper's HR data through FDrr and RFDrr, beside exact ridge.
+"""Stream the paper's HR data through FDrr, RFDrr and our own sketch, beside exact ridge.
 
 Each method runs in a process of its own, so that its memory can be measured.
 """
@@ -18,7 +18,7 @@ from ridgepass.datasets import Synthetic
 from ridgepass.kernels import Float64
 from ridgepass.stream import RidgeStream
 
-METHODS = {"exact": "rr, exact", "fd": "FDrr", "rfd": "RFDrr"}
+METHODS = {"exact": "rr, exact", "fd": "FDrr", "rfd": "RFDrr", "anchored": "anchored"}
 
 
 def main() -> None:
@@ -84,7 +84,7 @@ def run(method: str, options: argparse.Namespace) -> dict[str, Any]:
         RidgeStream(method, sketch_size=2).update(A[:4, :4], b[:4]).solve(1.0)
     before = _peak_bytes()
 
-    stream = RidgeStream(method, sketch_size=options.sketch_size)
+    stream = RidgeStream(method, sketch_size=options.sketch_size, alpha=options.alpha)
     fit_seconds = 0.0
     for A, b in batches(options.rows, 0):
         start = time.perf_counter()

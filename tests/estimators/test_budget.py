@@ -54,13 +54,13 @@ def test_what_is_no_amount_of_memory(memory):
     n_features=st.integers(1, 5000),
     n_targets=st.integers(1, 5),
     itemsize=st.sampled_from([4, 8]),
+    method=st.sampled_from(["rfd", "anchored"]),
 )
-def test_the_largest_sketch_that_fits(memory, n_features, n_targets, itemsize):
+def test_the_largest_sketch_that_fits(memory, n_features, n_targets, itemsize, method):
     shape = n_features, n_targets, itemsize
-    size = largest_sketch(memory, *shape)
-    fitting = [
-        other for other in range(2, max(n_features, 2) + 1) if sketch_bytes(other, *shape) <= memory
-    ]
+    size = largest_sketch(method, memory, *shape)
+    sizes = range(2, max(n_features, 2) + 1)
+    fitting = [other for other in sizes if sketch_bytes(method, other, *shape) <= memory]
     assert size == max(fitting, default=0)
 
 
@@ -81,13 +81,13 @@ def test_the_model_stays_within_its_budget(method, dtype, memory):
     if method == "exact":
         assert model.sketch_size_ == 256
         return
-    wanted = largest_sketch(parse_memory(memory), 120, 2, X.itemsize)
+    wanted = largest_sketch(method, parse_memory(memory), 120, 2, X.itemsize)
     assert model.sketch_size_ == wanted
     assert model._learned.stream.nbytes > 0.3 * parse_memory(memory) or wanted == 120
 
 
 def test_auto_without_a_budget():
-    for n_features, method in ((EXACT_UP_TO * 10, "exact"), (EXACT_UP_TO * 10 + 1, "rfd")):
+    for n_features, method in ((EXACT_UP_TO * 10, "exact"), (EXACT_UP_TO * 10 + 1, "anchored")):
         X = np.ones((3, n_features))
         model = StreamingRidge(sketch_size=10).fit(X, [1.0, 2.0, 3.0])
         assert (model.method_, model.sketch_size_) == (method, 10)
@@ -99,14 +99,21 @@ def test_auto_within_a_budget():
 
     least = exact_bytes(1000, 1)
     assert plan(least).method == "exact"
-    assert plan(least - 1).method == "rfd"
-    assert plan(least - 1).sketch_size > 900
-    assert plan(10**6).sketch_size == largest_sketch(10**6, 1000, 1, 8)
+    assert plan(least - 1).method == "anchored"
+    assert plan(least - 1).sketch_size > 800
+    assert plan(10**6).sketch_size == largest_sketch("anchored", 10**6, 1000, 1, 8)
+
+
+def test_auto_does_without_anchors_where_they_leave_no_room():
+    shape = {"n_features": 100, "n_targets": 50, "itemsize": 8}
+    memory = sketch_bytes("anchored", 2, 100, 50, 8)
+    assert make_plan("auto", 17, memory, **shape).method == "anchored"
+    assert make_plan("auto", 17, memory - 1, **shape).method == "rfd"
 
 
 def test_too_small_a_budget_names_the_least():
     X, y = regression(n_features=50)
-    least = sketch_bytes(2, 50, 1, 8)
+    least = sketch_bytes("rfd", 2, 50, 1, 8)
     with pytest.raises(ValueError, match=f"StreamingRidge: memory=100 .* at least {least} bytes"):
         StreamingRidge(memory=100).fit(X, y)
     assert StreamingRidge(memory=least).fit(X, y).sketch_size_ == 2

@@ -11,6 +11,7 @@ from ridgepass.sketch.frequent_directions import PAIRED_UP_TO
 
 # The least error at equal size on all of the paper's data, for a few vectors more.
 BEYOND_EXACT = "anchored"
+WITHOUT_ANCHORS = "rfd"
 # Up to this many times the sketch size, d² numbers are no slower and at most four times the memory.
 EXACT_UP_TO = 8
 # The row that centring adds to a block, and what halving rounds a two-level sketch up by.
@@ -68,16 +69,17 @@ def make_plan(
     least = exact_bytes(n_features, n_targets)
     if method in ("auto", "exact") and least <= memory:
         return Plan("exact", sketch_size)
-    size, chosen = 0, BEYOND_EXACT if method == "auto" else method
-    if method != "exact":
+    # An anchor for each of many targets may leave no room for a sketch.
+    sketches = {"exact": (), "auto": (BEYOND_EXACT, WITHOUT_ANCHORS)}.get(method, (method,))
+    for chosen in sketches:
         size = largest_sketch(chosen, memory, n_features, n_targets, itemsize)
+        if size >= 2:
+            return Plan(chosen, size)
         least = sketch_bytes(chosen, 2, n_features, n_targets, itemsize)
-    if size < 2:
-        raise ValueError(
-            f"memory={memory} is too little for method={method!r} with {n_features} features and "
-            f"{n_targets} {'target' if n_targets == 1 else 'targets'}: give at least {least} bytes"
-        )
-    return Plan(chosen, size)
+    raise ValueError(
+        f"memory={memory} is too little for method={method!r} with {n_features} features and "
+        f"{n_targets} {'target' if n_targets == 1 else 'targets'}: give at least {least} bytes"
+    )
 
 
 def exact_bytes(n_features: int, n_targets: int) -> int:
