@@ -1,5 +1,6 @@
 """A reference solution whose product with AᵀA is followed exactly, row by row."""
 
+import math
 from dataclasses import dataclass, replace
 from typing import Self
 
@@ -30,6 +31,8 @@ class Anchor:
         Rows at which to move next.
     chain : int
         Longest sum behind an entry of h, for its rounding.
+    offset_mass : float
+        What centring took off rows only while they were multiplied, for the same.
     """
 
     point: Float64
@@ -37,6 +40,7 @@ class Anchor:
     error: Float64
     due: int
     chain: int = 0
+    offset_mass: float = 0.0
 
     @classmethod
     def empty(cls, n_features: int, n_targets: int, sketch_size: int) -> Self:
@@ -59,6 +63,7 @@ class Anchor:
         if self.placed:
             self.image += block.lift(block.apply(self.point)) if image is None else image
             self.chain = max(self.chain, len(block)) + 1
+            self.offset_mass += block.offset_mass()
 
     def including(self, block: Block) -> "Anchor":
         """Return the anchor with a partial block added, leaving it as it is."""
@@ -67,18 +72,25 @@ class Anchor:
             result.follow(block)
         return result
 
-    def rescaled(self, ratio: Float64) -> "Anchor":
+    def place(self, point: Float64, image: Float64, error: Float64) -> None:
+        """Go on from there; ``error`` includes all rounding so far."""
+        self.point, self.image, self.error = point, image, error
+        self.chain, self.offset_mass = 0, 0.0
+
+    def rescaled(self, ratio: Float64, mass: float) -> "Anchor":
         """Return the anchor of A·diag(ratio), at which all predictions are the same."""
-        columns = ratio[:, None]
-        error = self.error * float(ratio.max())
-        return replace(self, point=self.point / columns, image=self.image * columns, error=error)
+        columns, result = ratio[:, None], replace(self)
+        error = float(ratio.max()) * self.bound(mass)
+        result.place(self.point / columns, self.image * columns, error)
+        return result
 
     def postpone(self, n_rows: int) -> None:
         """Set when to move next, having done so at ``n_rows``."""
         self.due = int(GROWTH * n_rows) + 1
 
-    def rounding(self, mass: float) -> Float64:
-        """Bound the rounding of h since the last move; ``mass`` is ‖A‖_F²."""
-        steps = len(self.point) + self.chain + 2
-        norms: Float64 = column_norms(self.point)
-        return steps * unit_roundoff(np.dtype(np.float64)) * mass * norms
+    def bound(self, mass: float) -> Float64:
+        """Return at least ‖h − AᵀAw‖, rounding included; ``mass`` is ‖A‖_F²."""
+        steps = (len(self.point) + self.chain + 2) * unit_roundoff(np.dtype(np.float64))
+        rounding = steps * math.sqrt(mass) * math.sqrt(mass + self.offset_mass)
+        total: Float64 = self.error + rounding * column_norms(self.point)
+        return total

@@ -66,6 +66,14 @@ class Block:
         """Whether the rows differ from what is stored."""
         return self.mean is not None or self.factors is not None
 
+    def offset_mass(self) -> float:
+        """Return the squares that implicit centring takes off the rows."""
+        if self.mean is None:
+            return 0.0
+        weight = self.rows.shape[0] if self.factors is None else float(self.factors @ self.factors)
+        mean = self.mean.astype(np.float64)
+        return weight * float(np.vdot(mean, mean))
+
     def fold(self, products: Float64) -> Float64:
         """Turn products with ``parts`` (one row each) into products with the block's rows."""
         if not self.is_implicit:

@@ -63,6 +63,7 @@ class Query:
         moments = state.moments.including(block)
         cross, scale, fresh, offset = moments.cross, None, None, block.mean
         (mean, target_mean), weight = intake.means(), intake.total_weight()
+        anchor = None if state.anchor is None else state.anchor.including(block)
         if intake.scaling is not None:
             squares = intake.scaling.squares
             if len(block):
@@ -72,11 +73,10 @@ class Query:
             if (units != intake.scaling.units).any():
                 fresh = intake.scaling.units / units
                 cross = fresh[:, None] * cross
+                before = float((squares / np.square(intake.scaling.units)).sum())
+                anchor = None if anchor is None else anchor.rescaled(fresh, before)
                 offset = None if offset is None else fresh * offset
         covariance = state.sketch.covariance(block, fresh)
-        anchor = None if state.anchor is None else state.anchor.including(block)
-        if anchor is not None and fresh is not None:
-            anchor = anchor.rescaled(fresh)
         mass = covariance.mass
         displacement = state.displacement(mass, offset)
         target_displacement = state.target_displacement(moments.target_mass)
@@ -87,7 +87,7 @@ class Query:
             if (columns != 1.0).any():
                 covariance = covariance.rescaled(columns, squares / np.square(units))
                 cross = columns[:, None] * cross
-                anchor = None if anchor is None else anchor.rescaled(columns)
+                anchor = None if anchor is None else anchor.rescaled(columns, mass)
                 displacement *= float(columns.max())
                 cross_error *= float(columns.max())
             scale.flags.writeable = False

@@ -127,7 +127,7 @@ class State:
         if covariance.mass > 0:
             alpha = self.anchor_alpha or covariance.mass / self.n_features
             point, image, error, tail = solver.moved(alpha)
-            anchor.point, anchor.image, anchor.error, anchor.chain = point, image, error, 0
+            anchor.place(point, image, error)
             sketch.learn_tail(tail)
         anchor.postpone(self.moments.n_rows)
 
@@ -136,7 +136,7 @@ class State:
         self.sketch.rescale(*change)
         self.moments.rescale(change.ratio)
         if self.anchor is not None:
-            self.anchor = self.anchor.rescaled(change.ratio)
+            self.anchor = self.anchor.rescaled(change.ratio, float(change.column_mass.sum()))
         self.intake.offset_mass *= max(float(change.ratio.max()), 1.0) ** 2
 
     def merge(self, other: "State") -> None:
@@ -172,7 +172,11 @@ class State:
                 sketch, moments = copy.deepcopy((sketch, moments))
                 sketch.rescale(*there)
                 moments.rescale(there.ratio)
-                anchor = None if anchor is None else anchor.rescaled(there.ratio)
+                anchor = (
+                    None
+                    if anchor is None
+                    else anchor.rescaled(there.ratio, float(there.column_mass.sum()))
+                )
                 offset_mass *= float(there.ratio.max()) ** 2
         if self.anchor is not None and anchor is not None:
             self._join_anchor(self.anchor, anchor, sketch, moments)
@@ -201,7 +205,7 @@ class State:
             assert isinstance(part, AnchoredFrequentDirections)
             sums.append(AnchoredSolver(part.finished(), sums_of.cross, anchor).shifted(point))
         (here, error), (there, more) = sums
-        mine.point, mine.image, mine.error, mine.chain = point, here + there, error + more, 0
+        mine.place(point, here + there, error + more)
 
     def _count_offsets(self, theirs: Intake) -> None:
         """Remember how far waiting rows were from what they were stored relative to."""

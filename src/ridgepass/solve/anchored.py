@@ -86,7 +86,7 @@ class AnchoredSolver:
         yield zero, zero, np.zeros(zero.shape[1])
         anchor, steps = self.anchor, self.steps(alpha)
         image = steps * (anchor.image + alpha * anchor.point)
-        yield steps * anchor.point, image, np.abs(steps) * self._error()
+        yield steps * anchor.point, image, np.abs(steps) * anchor.bound(self.covariance.mass)
 
     def solve(self, alphas: Sequence[float]) -> Float64:
         """Return coefficients of shape (n_alphas, n_features, n_targets)."""
@@ -116,7 +116,8 @@ class AnchoredSolver:
         per = np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0)
         delta = point - steps * anchor.point
         move = self.rest(alpha) - alpha * delta  # K̂δ
-        error = np.abs(steps) * self._error() + self._doubt(delta, move)
+        error = np.abs(steps) * anchor.bound(self.covariance.mass)
+        error += self._doubt(delta, move)
         point, image = per * point, per * (steps * anchor.image + move)
         rest = self._inner_rest(alpha)
         delta = rest / (self.values + alpha)[:, None]
@@ -132,10 +133,8 @@ class AnchoredSolver:
         delta = point - self.anchor.point
         inside = self.project(delta)
         move = self.lift((self.values - self.tail)[:, None] * inside) + self.tail * delta
-        return self.anchor.image + move, self._error() + self._doubt(delta, move)
-
-    def _error(self) -> Float64:
-        return self.anchor.error + self.anchor.rounding(self.covariance.mass)
+        error = self.anchor.bound(self.covariance.mass) + self._doubt(delta, move)
+        return self.anchor.image + move, error
 
     def _doubt(self, delta: Float64, image: Float64) -> Float64:
         """Bound ‖image − AᵀAδ‖, since AᵀAδ is within Δ/2·‖δ‖ of (BᵀB + Δ/2)δ."""

@@ -87,7 +87,7 @@ def by_worst_case(
             furthest, share = worst_case(covariance, alpha, residual, start, coef)
             size = (alpha + covariance.mass) * (column_norms(start) + furthest)
             size += column_norms(solver.cross) + column_norms(image)
-            slack = (cross_error + error + chain * size) / alpha
+            slack = (cross_error + error + moved * column_norms(known) + chain * size) / alpha
             # Rounding of AᵀA itself counts with p as the sketch has it, or as it is.
             rounding = (covariance.rounding + moved) / alpha
             here = furthest + slack + rounding * (column_norms(start) + furthest)
