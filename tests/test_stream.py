@@ -358,8 +358,10 @@ def test_misuse_says_what_to_do():
         empty.solve(1.0)
     with pytest.raises(ValueError, match="no rows yet"):
         empty.certificate(1.0)
-    with pytest.raises(ValueError, match="for one alpha"):
+    with pytest.raises(ValueError, match="more than one number: give each in turn"):
         full.certificate([1.0, 2.0])
+    with pytest.raises(ValueError, match="more than one number"):
+        RidgeStream(alpha=[1.0, 2.0])
     with pytest.raises(ValueError, match="cannot be merged with itself"):
         full.merge(full)
     with pytest.raises(ValueError, match="with method='fd' cannot take in one with method='rfd'"):

@@ -8,7 +8,7 @@ import numpy as np
 
 from ridgepass.intake import block_squares
 from ridgepass.kernels import Float64, column_norms, unit_roundoff
-from ridgepass.solve import Certificate, Solver, bounds, factorise
+from ridgepass.solve import Certificate, Solver, error_bounds, factorise
 from ridgepass.state import State
 
 # Squared errors come as a difference; below this share of the targets' squares they are taken for
@@ -112,7 +112,7 @@ class Query:
         (coef,) = self.solver.solve([alpha])
         covariance, moved, norms = self.solver.covariance, self.displacement, column_norms(coef)
         moved_by = (2 * math.sqrt(covariance.mass) + 3 * moved) * moved
-        absolute, relative = bounds(self.solver, alpha, coef, self.cross_error, moved_by)
+        absolute, relative = error_bounds(self.solver, alpha, coef, self.cross_error, moved_by)
         return Certificate(
             alpha=alpha,
             covariance_bound=self.solver.covariance_error() + moved_by,

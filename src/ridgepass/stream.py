@@ -104,7 +104,7 @@ class RidgeStream:
             )
         self.dtype = validation.as_dtype(dtype)
         self.seed = validation.as_seed(seed)
-        self.alpha = None if alpha is None else validation.as_alphas(alpha)[0][0]
+        self.alpha = None if alpha is None else validation.as_alpha(alpha)
         self._names = ("A", "b", "weights")  # what errors call the arguments
         self._state: State | None = None
         self._answers: Query | None = None
@@ -292,9 +292,7 @@ class RidgeStream:
         are for the coefficients of the scaled columns, ``solve(alpha) * scale``. Infinite for the
         random projections ``"rp"`` and ``"cs"``, of which nothing is known.
         """
-        (value, *_), one = validation.as_alphas(alpha)
-        if not one:
-            raise ValueError("a certificate is for one alpha: ask for each in turn")
+        value = validation.as_alpha(alpha)
         query = self._solvable(value)
         certificate = query.certificate(value)
         return certificate.of_target(0) if self._seen.single else certificate

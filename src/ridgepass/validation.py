@@ -128,6 +128,14 @@ def as_alphas(alpha: float | Sequence[float] | Float64) -> tuple[list[float], bo
     return [float(value) for value in values.ravel()], values.ndim == 0
 
 
+def as_alpha(alpha: float) -> float:
+    """Return one alpha."""
+    (value, *_), one = as_alphas(alpha)
+    if not one:
+        raise ValueError(f"alpha={alpha!r} is more than one number: give each in turn")
+    return value
+
+
 def as_sketch_size(sketch_size: int) -> int:
     """Return the sketch size as an int of at least two."""
     try:

@@ -7,7 +7,7 @@ import numpy as np
 from ridgepass.blocks import Block
 from ridgepass.kernels import Float64, unit_roundoff
 from ridgepass.kernels import gram as inner_products
-from ridgepass.sketch.base import LowRank, inverse_roots
+from ridgepass.sketch.base import LowRank, faint, inverse_roots
 from ridgepass.sketch.frequent_directions import FrequentDirections
 from ridgepass.sketch.shrink import Plan, Shrink
 
@@ -33,8 +33,14 @@ class AnchoredFrequentDirections(FrequentDirections):
         self.tail_share: float | None = None
 
     def finished(self) -> LowRank:
-        """Return K̂ of all blocks so far, good enough to move an anchor: nothing is measured."""
-        return self._covariance(self._standing(), Block.of(self.rows[:0]))
+        """Return K̂ of all blocks so far, good enough to move an anchor.
+
+        That need not be measured as a query is, but where float32 leaves directions in doubt.
+        """
+        nothing = Block.of(self.rows[:0])
+        if (faint(self.squares, self._unit) & (self.squares > 0)).any():
+            return self.covariance(nothing)
+        return self._covariance(self._standing(), nothing, self._unit)
 
     def learn_tail(self, tail: float) -> None:
         """Remember what an anchor has just told about directions outside the sketch."""

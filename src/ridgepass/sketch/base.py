@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.linalg import blas
 
 from ridgepass.blocks import Block
@@ -16,7 +17,10 @@ from ridgepass.kernels import (
     mixed_column_squares,
     stacked_gram,
     top_eigenpairs,
+    unit_roundoff,
 )
+
+DOUBLE = unit_roundoff(np.dtype(np.float64))
 
 
 @dataclass(frozen=True)
@@ -54,6 +58,8 @@ class LowRank:
         For the sketches that keep account: L ≈ V(AᵀA − SᵀS)Vᵀ, V being the rows of S normalised.
     tail : float
         The same for directions outside S, one number for all.
+    unit : float
+        How nearly orthogonal the rows of S are, beside the largest of ``squares``.
     """
 
     rows: tuple[Part, ...]
@@ -70,6 +76,7 @@ class LowRank:
     rounding: float = 0.0
     losses: Float64 | None = None
     tail: float = 0.0
+    unit: float = DOUBLE
 
     def project(self, vectors: Float64) -> Float64:
         """Return S·vectors."""
@@ -112,6 +119,7 @@ class LowRank:
             shift=shift,
             error=error,
             rounding=rounding,
+            unit=DOUBLE,
             losses=carried(self.losses, self.squares, vectors.T, squares),
             tail=self.tail * mean,
             mass=float(factors @ column_mass),
@@ -236,10 +244,16 @@ def carried(
     return moved
 
 
-def inverse_roots(squares: Float64, unit: float = 2.0**-53) -> Float64:
-    """Return 1/√squares, and zero for directions that are there by rounding only."""
-    present = squares > 64 * unit * squares.max(initial=0.0)
-    roots: Float64 = np.divide(1.0, np.sqrt(squares), out=np.zeros_like(squares), where=present)
+def faint(squares: Float64, unit: float) -> NDArray[np.bool_]:
+    """Tell which directions may be there by rounding only."""
+    little: NDArray[np.bool_] = squares <= 64 * unit * squares.max(initial=0.0)
+    return little
+
+
+def inverse_roots(squares: Float64, unit: float = DOUBLE) -> Float64:
+    """Return 1/√squares, and zero for faint directions."""
+    there = ~faint(squares, unit)
+    roots: Float64 = np.divide(1.0, np.sqrt(squares), out=np.zeros_like(squares), where=there)
     return roots
 
 

@@ -19,7 +19,7 @@ from ridgepass.kernels import (
     top_eigenpairs,
     unit_roundoff,
 )
-from ridgepass.sketch.base import LowRank, Sketch, carried, stretched
+from ridgepass.sketch.base import DOUBLE, LowRank, Sketch, carried, stretched
 from ridgepass.sketch.shrink import Plan, Rounding, Shrink
 
 # The old rows are orthogonal up to rounding, so their part of the Gram matrix is known without
@@ -182,9 +182,11 @@ class FrequentDirections(Sketch):
             plan = self._measured(stacked_gram((self.rows,), exact=True))
         else:
             plan = self._standing()
-        return self._covariance(plan, block, columns)
+        return self._covariance(plan, block, DOUBLE, columns)
 
-    def _covariance(self, plan: Plan, block: Block, columns: Float64 | None = None) -> LowRank:
+    def _covariance(
+        self, plan: Plan, block: Block, unit: float, columns: Float64 | None = None
+    ) -> LowRank:
         """Return K̂ as it will be after ``plan``."""
         removed = self.removed + plan.removed
         shift = self._shift(removed)
@@ -208,6 +210,7 @@ class FrequentDirections(Sketch):
             rounding=rounding,
             losses=plan.losses,
             tail=self._tail(plan),
+            unit=unit,
         )
 
     @property

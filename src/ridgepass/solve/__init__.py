@@ -6,7 +6,7 @@ from ridgepass.anchor import Anchor
 from ridgepass.kernels import Float64
 from ridgepass.sketch import Dense, LowRank
 from ridgepass.solve.anchored import AnchoredSolver
-from ridgepass.solve.bounds import bounds
+from ridgepass.solve.bounds import error_bounds
 from ridgepass.solve.certificate import Certificate
 from ridgepass.solve.dense import DenseSolver
 from ridgepass.solve.low_rank import LowRankSolver
@@ -29,6 +29,6 @@ __all__ = [
     "DenseSolver",
     "LowRankSolver",
     "Solver",
-    "bounds",
+    "error_bounds",
     "factorise",
 ]

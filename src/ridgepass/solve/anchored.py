@@ -11,6 +11,8 @@ from ridgepass.sketch.base import inverse_roots
 
 # Below this share of the anchor, what lies outside the sketch is too little to measure τ on.
 LEAST_OUTSIDE = 1e-10
+# Roundings of the largest eigenvalue below which no anchor is kept.
+LEAST_RIDGE = 1e4
 
 
 class AnchoredSolver:
@@ -35,7 +37,7 @@ class AnchoredSolver:
         self.losses = covariance.losses
         self.covariance, self.anchor = covariance, anchor
         self.exact_cross = self.cross = cross
-        roots = inverse_roots(covariance.squares, unit_roundoff(covariance.rows[0].dtype))
+        roots = inverse_roots(covariance.squares, covariance.unit)
         present = roots > 0
         spectrum = np.where(np.outer(present, present), self.losses, 0.0)
         spectrum[np.diag_indices_from(spectrum)] += covariance.squares
@@ -110,6 +112,8 @@ class AnchoredSolver:
         Only the direction of w matters; it becomes a unit vector, so that each target has the same
         say in τ and no target's units overflow.
         """
+        # Closer to zero AᵀA is not known, and h would be noise.
+        alpha = max(alpha, LEAST_RIDGE * self.covariance.unit * self.values.max())
         anchor, steps = self.anchor, self.steps(alpha)
         (point,) = self.solve([alpha])
         norms = column_norms(point)

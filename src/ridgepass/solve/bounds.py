@@ -3,13 +3,14 @@
 import numpy as np
 
 from ridgepass.kernels import Float64, column_norms, unit_roundoff
+from ridgepass.sketch import LowRank
 from ridgepass.solve.anchored import AnchoredSolver
 from ridgepass.solve.dense import DenseSolver
 from ridgepass.solve.low_rank import LowRankSolver
 from ridgepass.solve.worst_case import worst_case
 
 
-def bounds(
+def error_bounds(
     solver: LowRankSolver | AnchoredSolver | DenseSolver,
     alpha: float,
     coef: Float64,
@@ -82,16 +83,19 @@ def by_worst_case(
     chain = (len(coef) + sum(covariance.mix.shape) + 4) * unit_roundoff(np.dtype(np.float64))
     for known, image, error in solver.anchors(alpha):
         start, rest = coef - known, solver.cross - image
-        residual = rest - covariance.lift(covariance.project(start)) - alpha * start
+        loud = _loud(covariance, alpha, rest, start)
+        start += loud
+        residual = _residual(covariance, alpha, rest, start)
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            furthest, share = worst_case(covariance, alpha, residual, start, coef)
+            furthest, share = worst_case(covariance, alpha, residual, start, coef + loud)
+            off = column_norms(loud)
             size = (alpha + covariance.mass) * (column_norms(start) + furthest)
             size += column_norms(solver.cross) + column_norms(image)
             slack = (cross_error + error + moved * column_norms(known) + chain * size) / alpha
             # Rounding of AᵀA itself counts with p as the sketch has it, or as it is.
             rounding = (covariance.rounding + moved) / alpha
-            here = furthest + slack + rounding * (column_norms(start) + furthest)
-            slack = (1 + share) * (slack + rounding * column_norms(known))
+            here = off + furthest + slack + rounding * (column_norms(start) + furthest)
+            slack = off + (1 + share) * (slack + rounding * column_norms(known))
             share = share * (1 + rounding) + rounding
             near = share + _over(slack * (1 + share), norms - slack)
         absolute = np.fmin(absolute, here)
@@ -99,6 +103,24 @@ def by_worst_case(
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         relative = np.fmin(relative, _over(absolute, norms - absolute))
     return _known(absolute), _known(relative)
+
+
+def _residual(covariance: LowRank, alpha: float, rest: Float64, start: Float64) -> Float64:
+    """Return r − Mp̂."""
+    return rest - covariance.lift(covariance.project(start)) - alpha * start
+
+
+def _loud(covariance: LowRank, alpha: float, rest: Float64, start: Float64) -> Float64:
+    """Return M⁻¹(r − Mp̂) in the directions that exceed all that is in doubt a thousandfold.
+
+    Little as it is, its residual there would drown that of faint directions, to which the sketch's
+    rows are orthogonal only up to rounding. So p̂ is corrected by it before the worst is looked for.
+    """
+    squares = covariance.squares
+    loud = squares > 1e3 * (alpha + (covariance.loss_bound or 0.0))
+    roots = np.divide(1.0, np.sqrt(squares), out=np.zeros_like(squares), where=loud)[:, None]
+    images = roots * covariance.project(_residual(covariance, alpha, rest, start))
+    return covariance.lift(roots * (images / (squares + alpha)[:, None]))
 
 
 def _known(bound: Float64) -> Float64:

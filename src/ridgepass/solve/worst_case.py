@@ -62,15 +62,18 @@ class _Ellipsoid:
         Δ/γ.
     spectrum : ndarray of shape (rank,)
         M/γ in the directions of the sketch; it is one in all others.
-    inside, whole : dict
+    inside, outside : dict
         Products of each pair of residual (r), start (p) and coef (x), for every direction of the
-        sketch and for all directions together.
+        sketch and for all others together.
+    doubt : dict
+        How much of the former may belong to the latter, for squares.
     """
 
     loss: float
     spectrum: Float64
     inside: dict[str, Float64]
-    whole: dict[str, Float64]
+    outside: dict[str, Float64]
+    doubt: dict[str, Float64]
 
     @classmethod
     def of(
@@ -81,13 +84,22 @@ class _Ellipsoid:
         squares = covariance.squares[:, None]
         unit = np.divide(images, np.sqrt(squares), out=np.zeros_like(images), where=squares > 0)
         parts = dict(zip(vectors, np.split(unit, 3, axis=1), strict=True))
-        pairs = ("rr", "rp", "pp", "rx", "px", "xx")
-        return cls(
-            (covariance.loss_bound or 0.0) / alpha,
-            1 + covariance.squares / alpha,
-            {pair: parts[pair[0]] * parts[pair[1]] for pair in pairs},
-            {pair: (vectors[pair[0]] * vectors[pair[1]]).sum(axis=0) for pair in pairs},
-        )
+        # The length of each direction is known up to rounding of the largest only.
+        top = 8 * covariance.unit * covariance.squares.max(initial=0.0)
+        share = np.divide(top, squares[:, 0], out=np.zeros(len(squares)), where=squares[:, 0] > 0)
+        inside, outside, doubt = {}, {}, {}
+        for pair in ("rr", "pp", "xx", "rp", "rx", "px"):
+            one, other = pair[0], pair[1]
+            inside[pair] = parts[one] * parts[other]
+            rest = (vectors[one] * vectors[other]).sum(axis=0) - inside[pair].sum(axis=0)
+            if one == other:
+                outside[pair] = np.maximum(rest, 0.0)
+                doubt[pair] = np.minimum(share, 1.0) @ inside[pair]
+            else:
+                most = np.sqrt(outside[one * 2] * outside[other * 2])
+                outside[pair] = np.clip(rest, -most, most)
+        loss = (covariance.loss_bound or 0.0) / alpha
+        return cls(loss, 1 + covariance.squares / alpha, inside, outside, doubt)
 
     def largest_square(self) -> Float64:
         """Return at least ‖y‖²."""
@@ -123,24 +135,27 @@ class _Ellipsoid:
             value: Float64 = k * m * (m + loss) - sign
             return value
 
-        def total(pair: str, weight: Callable[[Float64], Float64]) -> Float64:
-            outside = weight(np.ones(1))
-            value: Float64 = outside * self.whole[pair]
-            value += (weight(self.spectrum) - outside) @ self.inside[pair]
-            return value
+        def total(pair: str, weight: Callable[[Float64], Float64], side: float = 1.0) -> Float64:
+            """Sum over all directions; what is in doubt errs to the given side."""
+            elsewhere = weight(np.ones(1))
+            one, other = pair[0], pair[1]
+            doubt = np.sqrt(self.doubt[one * 2] * self.doubt[other * 2])
+            value: Float64 = weight(self.spectrum) @ self.inside[pair]
+            return value + elsewhere * self.outside[pair] + side * np.abs(elsewhere) * doubt
 
         squared = (
             total("rr", lambda m: k * (k * loss**2 + 4 * sign) / (4 * below(m)))
             + total("rp", lambda m: k * loss * (k * loss * m - 2 * sign) / (2 * below(m)))
             + total("pp", lambda m: np.square(k * loss * m) / (4 * below(m)))
         )
-        linear = self.whole["xx"] + k * (
-            total("rx", lambda m: (loss + 2 * m) / below(m))
+        whole = {p: self.inside[p].sum(axis=0) + self.outside[p] for p in ("rr", "pp", "xx")}
+        linear = whole["xx"] + k * (
+            total("rx", lambda m: (loss + 2 * m) / below(m), side=-1.0)
             - total("px", lambda m: loss * m / below(m))
         )
         quadratic = total("xx", lambda m: 1 / below(m))
         # What the sums may be off by: they have a term for each direction, of either sign.
-        size = self.whole["rr"] + (1 + k) * loss**2 * self.whole["pp"]
+        size = whole["rr"] + (1 + k) * loss**2 * whole["pp"]
         weights = k * (1 + loss**2 * k) * (1 + 1 / np.abs(below(np.ones(1))))
         rounding = 8 * (len(self.spectrum) + 8) * unit_roundoff(np.dtype(np.float64))
         return squared + rounding * weights * size, linear, quadratic

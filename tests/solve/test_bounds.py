@@ -1,0 +1,237 @@
+"""From the worst case to a certificate: anchors, rounding, and streams made to break it."""
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from prepared import FORMATS, make_weights, scaled, wide_ridge
+from ridgepass import RidgeStream
+from ridgepass.anchor import Anchor
+from ridgepass.sketch import LowRank
+from ridgepass.solve import AnchoredSolver, error_bounds
+from streams import split_points
+
+METHODS = ["anchored", "fd", "isvd", "rfd"]
+FACTORS = (1e-9, 1e-6, 1e-3, 1.0, 1e3, 1e6)
+
+
+def orthogonal_blocks(rng, n, d, size):
+    """Each block is orthogonal to the leading directions of all before it."""
+    A = np.zeros((n, d))
+    for start in range(0, n, size):
+        block = rng.standard_normal((min(size, n - start), d))
+        kept = np.linalg.svd(A[: max(start, 1)])[2][: min(size, d - 1)] if start else block[:0]
+        A[start : start + size] = block - block @ kept.T @ kept
+    return A
+
+
+def rows_of(kind, rng, n, d, size):
+    decay, time = np.exp(-np.arange(d) / 8), np.linspace(0, 1, n)[:, None]
+    A = rng.standard_normal((n, d))
+    if kind == "drifting":
+        return A * ((1 - time) * decay + time * decay[::-1])
+    if kind == "blocks":
+        return 0.2 * A * (1 + 5 * ((4 * time).astype(int) == np.arange(d) % 4))
+    if kind == "repeated":
+        return np.repeat(A[:3], -(-n // 3), axis=0)[:n]
+    if kind == "giant":
+        A[n // 2] *= 1e4
+    if kind == "orthogonal":
+        return orthogonal_blocks(rng, n, d, size)
+    if kind == "lost":  # what the target needs is never loud enough to be kept
+        loud = 4 * (np.arange(n)[:, None] // (4 * size) % 2 == np.arange(d) % 2)
+        return A * np.where(np.arange(d) == 0, 0.5, 1 + loud)
+    if kind == "deficient":
+        return A[:, : d // 2 + 1] @ rng.standard_normal((d // 2 + 1, d))
+    if kind == "fading":
+        return A * np.geomspace(1, 1e-5, n)[:, None]
+    return A * decay
+
+
+ORDERED = ["rising", "falling", "by target"]
+KINDS = ["stationary", "drifting", "blocks", "repeated", "giant", "orthogonal", "lost"]
+KINDS += ["deficient", "fading", *ORDERED]
+
+
+def make_stream(kind, rng, n, d, size):
+    A = rows_of(kind, rng, n, d, size)
+    if kind in ORDERED:
+        A *= rng.exponential(size=(n, 1))
+    coef = np.eye(d)[0] if kind == "lost" else rng.standard_normal(d)
+    b = A @ coef + 0.1 * np.sqrt(np.square(A).mean()) * rng.standard_normal(n)
+    keys = {"rising": np.square(A).sum(axis=1), "falling": -np.square(A).sum(axis=1)}
+    order = np.argsort(keys.get(kind, b)) if kind in ORDERED else np.arange(n)
+    A, b = A[order], b[order]
+    first = np.arange(n) < n // 2
+    return A, np.c_[b, np.where(first, b, -b) * 1e60, np.where(first, 0, b) * 1e-60, 0 * b]
+
+
+def assert_certified(model, A, b, weights, options, factors=FACTORS):
+    """No bound is below the truth; factors are in units of the mean eigenvalue."""
+    fresh = np.vstack([A[:2], A[-1:] * 3]).astype(float)
+    for factor in factors:
+        exact = wide_ridge(A, b, factor / A.shape[1], weights, **options)
+        alpha = factor / A.shape[1] * (exact.mass or 1.0)
+        certificate, coef = model.certificate(alpha), model.solve(alpha)
+        units = np.where(exact.coef.any(axis=0), np.abs(exact.coef).max(axis=0), 1)
+        gaps = ((scaled(model, coef) - exact.coef) / units).astype(float)
+        errors = np.linalg.norm(gaps, axis=0)
+        assert (errors <= (certificate.coef_bound / units).astype(float)).all()
+        sizes = np.linalg.norm((exact.coef / units).astype(float), axis=0)
+        there = sizes > 0
+        assert (errors[there] <= certificate.relative[there] * sizes[there]).all()
+        found = fresh @ coef + model.intercept(coef)
+        misses = np.abs(found - exact.predict(fresh)).astype(float)
+        assert (misses <= certificate.prediction_bound(fresh)).all()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("method", METHODS)
+@given(data=st.data(), seed=st.integers(0, 2**32 - 1))
+@settings(max_examples=6)
+def test_streams_made_to_break_it_do_not(method, kind, data, seed):
+    rng = np.random.default_rng(seed)
+    size = data.draw(st.integers(2, 8))
+    d = data.draw(st.sampled_from([1, 2, size, size + 1, 12, 20]))
+    n = data.draw(st.sampled_from([1, 2 * size - 1, 2 * size + 1, 100, 300]))
+    A, b = make_stream(kind, rng, n, d, size)
+    A = A.astype(data.draw(st.sampled_from(["float32", "float64"])))
+    hint = data.draw(st.sampled_from([None, 1e-6, 1e6]))
+    dtype = data.draw(st.sampled_from([None, "float32"]))
+    model = RidgeStream(method, sketch_size=size, alpha=hint, dtype=dtype).update(A, b)
+    assert_certified(model, A, b, None, {})
+
+
+@pytest.mark.parametrize("store", ["dense", "csr_array"])
+@pytest.mark.parametrize("fit_intercept", [False, True])
+@pytest.mark.parametrize("standardize", [False, True])
+@pytest.mark.parametrize("merged", [False, True])
+@given(data=st.data(), seed=st.integers(0, 2**32 - 1))
+@settings(max_examples=8)
+def test_nor_prepared_and_merged(store, fit_intercept, standardize, merged, data, seed):
+    rng = np.random.default_rng(seed)
+    size, d = data.draw(st.integers(2, 8)), data.draw(st.sampled_from([1, 5, 12]))
+    n = data.draw(st.sampled_from([5, 60, 300]))
+    A, b = make_stream(data.draw(st.sampled_from(KINDS)), rng, n, d, size)
+    A = A + data.draw(st.sampled_from([0.0, 1.0, 1e3])) * rng.standard_normal(d)
+    A *= rng.random((n, d)) < data.draw(st.sampled_from([0.3, 1.0]))
+    A = A.astype(data.draw(st.sampled_from(["float32", "float64"])))
+    weights = make_weights(rng, n, data.draw(st.sampled_from(["none", "fractions", "zeros"])))
+    options = {"fit_intercept": fit_intercept, "standardize": standardize}
+    model = RidgeStream("anchored", sketch_size=size, **options)
+    for start, stop in itertools.pairwise(split_points(data.draw, n)):
+        here = slice(start, stop)
+        part = (FORMATS[store](A[here]), b[here], None if weights is None else weights[here])
+        if merged:
+            other = RidgeStream("anchored", sketch_size=data.draw(st.integers(2, 9)), **options)
+            model.merge(other.merge(RidgeStream("anchored", **options)).update(*part))
+        else:
+            model.update(*part)
+    assert_certified(model, A, b, weights, options)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_the_relative_bound_survives_a_giant_row_at_a_tiny_alpha(seed):
+    """Rows of a sketch are orthogonal up to rounding of the loudest, not of the faintest."""
+    rng = np.random.default_rng(seed)
+    A = rng.standard_normal((200, 8))
+    A[100] *= 1e6
+    b = A @ rng.standard_normal(8) + 1e5 * rng.standard_normal(200)
+    model = RidgeStream("anchored", sketch_size=8, alpha=1e-4).update(A, b[:, None])
+    assert_certified(model, A, b[:, None], None, {}, (1e-13, 1e-12, 1e-11, 1e-10))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("far", [1e3, 1e5, 1e7])
+@pytest.mark.parametrize("weight", [1e-8, 1e-20])
+def test_an_anchor_far_off_without_weight_takes_no_digits_from_the_rest(dtype, far, weight):
+    for n_waiting, fit in itertools.product((3, 15), (1.0, 0.0)):
+        rng = np.random.default_rng(1)
+        A = rng.standard_normal((48 + n_waiting, 3))
+        A[:48] += far
+        A, weights = A.astype(dtype), np.r_[np.full(48, weight), np.ones(n_waiting)]
+        b = A.astype(float) @ [1.0, 2.0, 3.0] * fit + rng.standard_normal(len(A))
+        options = {"fit_intercept": True}
+        model = RidgeStream("anchored", sketch_size=8, **options).update(A, b[:, None], weights)
+        assert_certified(model, A, b[:, None], weights, options)
+
+
+# The pieces
+
+
+def exact_solver(rng, d, *, squares=4.0, wrong=0.0):
+    """A sketch that lost nothing, with an anchor at the solution and h wrong by so much."""
+    x = rng.standard_normal((d, 1))
+    w = x / np.linalg.norm(x)
+    off = rng.standard_normal((d, 1))
+    image = squares * w + wrong * off / np.linalg.norm(off)
+    covariance = LowRank(
+        (np.sqrt(squares) * np.eye(d),),
+        np.eye(d),
+        np.full(d, squares),
+        0.0,
+        0.0,
+        squares * d,
+        loss_bound=0.0,
+        losses=np.zeros((d, d)),
+    )
+    return AnchoredSolver(covariance, (squares + 1) * x, Anchor(w, image, np.array([wrong]), 0))
+
+
+@pytest.mark.parametrize("moved", [0.1, 1.0, 3.0])
+@pytest.mark.parametrize("sign", [-1, 1])
+def test_what_moved_the_rows_counts_for_the_anchor_too(moved, sign):
+    solver = exact_solver(np.random.default_rng(0), 4)
+    (coef,) = solver.solve([1.0])
+    absolute, relative = error_bounds(solver, 1.0, coef, np.zeros(1), moved)
+    truth = solver.cross / (4.0 + sign * moved + 1.0)
+    error = np.linalg.norm(coef - truth)
+    assert error > 0
+    assert error <= absolute[0]
+    assert error <= relative[0] * np.linalg.norm(truth)
+
+
+@pytest.mark.parametrize("wrong", [0.01, 0.5])
+def test_what_the_anchor_does_not_know_counts(wrong):
+    solver = exact_solver(np.random.default_rng(0), 4, wrong=wrong)
+    (coef,) = solver.solve([1.0])
+    error = np.linalg.norm(coef - solver.cross / 5)
+    absolute, relative = error_bounds(solver, 1.0, coef, np.zeros(1), 0.0)
+    assert error > 0
+    assert error <= absolute[0]
+    assert error <= relative[0] * np.linalg.norm(solver.cross / 5)
+
+
+@pytest.mark.parametrize("size", [0.1, 2.0])
+def test_errors_of_the_cross_product_count(size):
+    rng = np.random.default_rng(0)
+    solver = exact_solver(rng, 4, squares=1e-9)
+    (coef,) = solver.solve([1.0])
+    off = -coef / np.linalg.norm(coef) * size
+    absolute, relative = error_bounds(solver, 1.0, coef, np.array([size]), 0.0)
+    truth = (solver.cross + off) / (1 + 1e-9)
+    error = np.linalg.norm(coef - truth)
+    assert error <= absolute[0] <= 1.01 * error
+    assert error <= relative[0] * np.linalg.norm(truth) * (1 + 1e-12)
+
+
+def test_alpha_zero_leaves_nothing_certain():
+    solver = exact_solver(np.random.default_rng(0), 3)
+    for found in error_bounds(solver, 0.0, np.ones((3, 1)), np.zeros(1), 0.0):
+        assert found[0] == np.inf
+
+
+def test_the_anchor_s_own_bound_is_used_where_it_is_smaller():
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((3000, 40)) * np.exp(-np.arange(40) / 10)
+    b = A @ rng.standard_normal(40) + rng.standard_normal(3000)
+    model = RidgeStream("anchored", sketch_size=8, alpha=3000.0).update(A, b)
+    solver = model._query().solver
+    (coef,) = solver.solve([3000.0])
+    with_it = model.certificate(3000.0).coef_bound
+    solver.anchors = lambda alpha: itertools.islice(type(solver).anchors(solver, alpha), 1)
+    without = error_bounds(solver, 3000.0, coef, np.zeros(1), 0.0)[0][0]
+    assert with_it <= without * (1 + 1e-6)
