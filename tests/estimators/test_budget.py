@@ -9,6 +9,7 @@ from estimator_data import regression
 from ridgepass.estimators import StreamingRidge, StreamingRidgeClassifier
 from ridgepass.estimators.budget import (
     EXACT_UP_TO,
+    Plan,
     exact_bytes,
     largest_sketch,
     make_plan,
@@ -104,11 +105,17 @@ def test_auto_within_a_budget():
     assert plan(10**6).sketch_size == largest_sketch("anchored", 10**6, 1000, 1, 8)
 
 
-def test_auto_does_without_anchors_where_they_leave_no_room():
+def test_auto_does_without_anchors_that_would_outweigh_the_sketch():
     shape = {"n_features": 100, "n_targets": 50, "itemsize": 8}
-    memory = sketch_bytes("anchored", 2, 100, 50, 8)
-    assert make_plan("auto", 17, memory, **shape).method == "anchored"
-    assert make_plan("auto", 17, memory - 1, **shape).method == "rfd"
+    memory = sketch_bytes("anchored", 50, 100, 50, 8)
+    assert memory < sketch_bytes("anchored", 100, 100, 50, 8) < exact_bytes(100, 50)
+    assert make_plan("auto", 17, sketch_bytes("anchored", 100, 100, 50, 8), **shape) == Plan(
+        "anchored", 100
+    )
+    assert make_plan("auto", 17, memory // 2, **shape).method == "rfd"
+    for n_targets, method in ((12, "anchored"), (13, "rfd")):
+        plan = make_plan("auto", 12, None, n_features=100, n_targets=n_targets, itemsize=8)
+        assert plan == Plan(method, 12)
 
 
 def test_too_small_a_budget_names_the_least():

@@ -9,9 +9,9 @@ from typing import Any
 from ridgepass.sketch.exact import BLOCK_ROWS as EXACT_BLOCK
 from ridgepass.sketch.frequent_directions import PAIRED_UP_TO
 
-# The least error at equal size on all of the paper's data, for a few vectors more.
-BEYOND_EXACT = "anchored"
-WITHOUT_ANCHORS = "rfd"
+# The least error at equal size on all of the paper's data, for two vectors a target more. With more
+# targets than rows in the sketch, these would outweigh it.
+ANCHORED, WITHOUT_ANCHORS = "anchored", "rfd"
 # Up to this many times the sketch size, d² numbers are no slower and at most four times the memory.
 EXACT_UP_TO = 8
 # The row that centring adds to a block, and what halving rounds a two-level sketch up by.
@@ -64,20 +64,22 @@ def make_plan(
     """
     if memory is None:
         if method == "auto":
-            method = "exact" if n_features <= EXACT_UP_TO * sketch_size else BEYOND_EXACT
+            sketch = ANCHORED if n_targets <= sketch_size else WITHOUT_ANCHORS
+            method = "exact" if n_features <= EXACT_UP_TO * sketch_size else sketch
         return Plan(method, sketch_size)
-    least = exact_bytes(n_features, n_targets)
+    asked, least = method, exact_bytes(n_features, n_targets)
     if method in ("auto", "exact") and least <= memory:
         return Plan("exact", sketch_size)
-    # An anchor for each of many targets may leave no room for a sketch.
-    sketches = {"exact": (), "auto": (BEYOND_EXACT, WITHOUT_ANCHORS)}.get(method, (method,))
-    for chosen in sketches:
-        size = largest_sketch(chosen, memory, n_features, n_targets, itemsize)
+    if method == "auto":
+        size = largest_sketch(ANCHORED, memory, n_features, n_targets, itemsize)
+        method = ANCHORED if size >= max(n_targets, 2) else WITHOUT_ANCHORS
+    if method != "exact":
+        size = largest_sketch(method, memory, n_features, n_targets, itemsize)
         if size >= 2:
-            return Plan(chosen, size)
-        least = sketch_bytes(chosen, 2, n_features, n_targets, itemsize)
+            return Plan(method, size)
+        least = sketch_bytes(method, 2, n_features, n_targets, itemsize)
     raise ValueError(
-        f"memory={memory} is too little for method={method!r} with {n_features} features and "
+        f"memory={memory} is too little for method={asked!r} with {n_features} features and "
         f"{n_targets} {'target' if n_targets == 1 else 'targets'}: give at least {least} bytes"
     )
 

@@ -114,7 +114,8 @@ class StreamingRidge(RidgeRegressor):
     method : str, default="auto"
         How XᵀX is remembered: ``"exact"``, ``"fd"``, ``"rfd"``, ``"isvd"``, ``"2lfd"``, ``"rp"``,
         ``"cs"`` or ``"anchored"``; see :class:`ridgepass.RidgeStream`. ``"auto"`` is ``"exact"`` up
-        to 8·sketch_size features and ``"anchored"`` beyond; with ``memory``, as told there.
+        to 8·sketch_size features, with ``memory`` as told there, and ``"anchored"`` beyond; or
+        ``"rfd"`` where there are more targets than rows in the sketch.
     fit_intercept : bool, default=True
         Whether to fit an intercept, which alpha does not shrink.
     standardize : bool, default=False
