@@ -142,6 +142,21 @@ def uneven_columns(n_rows: int, n_features: int, seed: int) -> Pair:
     return A * np.exp(rng.standard_normal(n_features)), b
 
 
+def flat(n_rows: int, n_features: int, seed: int) -> Pair:
+    """Return rows without any large direction."""
+    rng = np.random.default_rng([seed, 7])
+    A = rng.standard_normal((n_rows, n_features))
+    return A, A @ rng.standard_normal(n_features) / 20 + NOISE * rng.standard_normal(n_rows)
+
+
+def repeated_rows(n_rows: int, n_features: int, seed: int) -> Pair:
+    """Return rows that come again and again, half as many different ones as there are columns."""
+    rng = np.random.default_rng([seed, 8])
+    different = rng.standard_normal((n_features // 2, n_features))
+    A = different[rng.integers(0, len(different), n_rows)]
+    return A, A @ rng.standard_normal(n_features) / 20 + NOISE * rng.standard_normal(n_rows)
+
+
 def low_rank_spectrum(n_features: int) -> tuple[int, np.ndarray]:
     """Return LR's effective rank and the standard deviations of its features."""
     rank = Synthetic.low_rank(n_features).effective_rank
@@ -163,6 +178,8 @@ MADE: dict[str, Callable[[int, int, int], Pair]] = {
     "LR-by-norm": partial(sorted_by, row_norms),
     "LR-by-target": partial(sorted_by, targets),
     "uneven-columns": uneven_columns,
+    "flat": flat,
+    "repeated-rows": repeated_rows,
 }
 PAPER = ("LR", "HR", "TEMP")
 OTHERS = (
@@ -172,6 +189,8 @@ OTHERS = (
     "LR-by-norm",
     "LR-by-target",
     "uneven-columns",
+    "flat",
+    "repeated-rows",
 )
 # The same data in another order, so with the same alpha.
 REORDERED = {"TEMP-in-order": "TEMP", "LR-by-norm": "LR", "LR-by-target": "LR"}

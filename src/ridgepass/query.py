@@ -115,7 +115,7 @@ class Query:
         absolute, relative = error_bounds(self.solver, alpha, coef, self.cross_error, moved_by)
         return Certificate(
             alpha=alpha,
-            covariance_bound=self.solver.covariance_error() + moved_by,
+            covariance_bound=self.solver.covariance_error(alpha) + moved_by,
             coef_bound=absolute,
             relative=relative,
             mean=self.mean if self.centred else None,

@@ -178,8 +178,12 @@ class State:
                     else anchor.rescaled(there.ratio, float(there.column_mass.sum()))
                 )
                 offset_mass *= float(there.ratio.max()) ** 2
+        alone = not self.moments.n_rows
         if self.anchor is not None and anchor is not None:
-            self._join_anchor(self.anchor, anchor, sketch, moments)
+            if alone:
+                self.anchor = copy.deepcopy(anchor)
+            else:
+                self._join_anchor(self.anchor, anchor, sketch, moments)
         self.sketch.merge(sketch)
         self.moments.merge(moments)
         if mine.centre:
@@ -193,7 +197,7 @@ class State:
             mine.target_mean = mine.target_mean.joined(theirs.target_mean, share)
         mine.weight += theirs.weight
         mine.change_units(units)
-        if self.anchor is not None:
+        if self.anchor is not None and not alone:
             self._move_anchor(self.anchor)
 
     def _join_anchor(self, mine: Anchor, theirs: Anchor, sketch: Sketch, moments: Moments) -> None:

@@ -132,7 +132,7 @@ def as_alpha(alpha: float) -> float:
     """Return one alpha."""
     (value, *_), one = as_alphas(alpha)
     if not one:
-        raise ValueError(f"alpha={alpha!r} is more than one number: give each in turn")
+        raise ValueError(f"alpha={alpha!r} is not a single number: give each alpha in turn")
     return value
 
 

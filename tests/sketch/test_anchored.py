@@ -88,10 +88,10 @@ def test_the_loss_is_within_desai_ghashami_and_phillips(seed, size):
     assert sketch.removed <= bound * (1 + 1e-9)
 
 
-def k_hat(solver):
-    eye = np.eye(len(solver.cross))
-    more = (solver.values - solver.tail)[:, None] * solver.project(eye)
-    return solver.lift(more) + solver.tail * eye
+def k_hat(solver, alpha):
+    eye, tail = np.eye(len(solver.cross)), solver.tail(alpha)
+    more = (solver.values - tail)[:, None] * solver.project(eye)
+    return solver.lift(more) + tail * eye
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -103,7 +103,7 @@ def test_the_covariance_bound_is_one(dtype, standardize, stream):
     model = RidgeStream("anchored", sketch_size=stream.sketch_size, standardize=standardize)
     model.update(A, stream.b)
     Z = A.astype(float) if model.scale is None else A / model.scale
-    gap = np.linalg.norm(Z.T @ Z - k_hat(model._query().solver), 2)
+    gap = np.linalg.norm(Z.T @ Z - k_hat(model._query().solver, 1.0), 2)
     rounding = 1e-12 * np.square(Z).sum()
     assert gap <= model.certificate(1.0).covariance_bound + rounding
 

@@ -16,17 +16,17 @@ def make_solver(n=600, d=30, size=6, n_targets=2, seed=0, dtype="float64"):
     return A, b, RidgeStream("anchored", sketch_size=size).update(A, b)._query().solver
 
 
-def k_hat(solver):
-    eye = np.eye(len(solver.cross))
-    more = (solver.values - solver.tail)[:, None] * solver.project(eye)
-    return solver.lift(more) + solver.tail * eye
+def k_hat(solver, alpha):
+    eye, tail = np.eye(len(solver.cross)), solver.tail(alpha)
+    more = (solver.values - tail)[:, None] * solver.project(eye)
+    return solver.lift(more) + tail * eye
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("alpha", [1e-2, 1.0, 1e4])
 def test_it_solves_for_the_rest_of_an_exact_line_search(alpha, dtype):
     _, _, solver = make_solver(dtype=dtype)
-    K, w, h, c = k_hat(solver), solver.anchor.point, solver.anchor.image, solver.cross
+    K, w, h, c = k_hat(solver, alpha), solver.anchor.point, solver.anchor.image, solver.cross
     t = (w * c).sum(axis=0) / (w * (h + alpha * w)).sum(axis=0)
     np.testing.assert_allclose(solver.steps(alpha), t, rtol=1e-10)
     rest = c - t * (h + alpha * w)
@@ -57,7 +57,7 @@ def test_only_the_direction_of_an_anchor_matters():
 def test_an_anchor_at_zero_leaves_all_to_the_sketch():
     _, _, solver = make_solver()
     bare = AnchoredSolver(solver.covariance, solver.cross, Anchor.empty(30, 2, 6))
-    expected = np.linalg.solve(k_hat(bare) + 2 * np.eye(30), bare.cross)
+    expected = np.linalg.solve(k_hat(bare, 2.0) + 2 * np.eye(30), bare.cross)
     np.testing.assert_allclose(bare.solve([2.0])[0], expected, rtol=1e-8)
     assert not bare.steps(2.0).any()
 
@@ -71,16 +71,29 @@ def test_a_move_goes_to_the_solution_and_bounds_what_it_guessed(alpha):
     gaps = np.linalg.norm(image - A.T @ (A @ point), axis=0)
     assert (gaps <= error).all()
     assert (error <= np.linalg.norm(A, 2) ** 2).all()
-    outside = point - solver.lift(solver.project(point))
-    quotient = (outside * image).sum() / np.square(outside).sum()
-    assert tail == pytest.approx(np.clip(quotient, 0, solver.covariance.largest_loss), rel=1e-8)
+    u, g = (v - solver.lift(solver.project(v)) for v in (point, image))
+    v = g + alpha * u
+    best = np.square(v).sum() / (u * v).sum() - alpha
+    assert tail == pytest.approx(np.clip(best, 0, solver.covariance.largest_loss), rel=1e-7)
+
+
+def test_the_tail_solves_best_for_the_anchor_itself():
+    _, _, solver = make_solver(n_targets=1)
+    u, g = (v - solver.lift(solver.project(v)) for v in (solver.anchor.point, solver.anchor.image))
+    tails = []
+    for alpha in (1e-3, 10.0, 1e5):
+        grid = np.linspace(0, solver.covariance.largest_loss, 20001)
+        misses = [norm((g + alpha * u) / (tail + alpha) - u) for tail in grid]
+        tails.append(solver.tail(alpha))
+        assert tails[-1] == pytest.approx(grid[np.argmin(misses)], abs=grid[2])
+    assert tails[0] > tails[1] > tails[2]
 
 
 def test_a_shift_goes_anywhere_and_bounds_what_it_guessed():
     A, _, solver = make_solver()
     point = np.random.default_rng(1).standard_normal((30, 2))
     image, error = solver.shifted(point)
-    moved = k_hat(solver) @ (point - solver.anchor.point)
+    moved = k_hat(solver, np.inf) @ (point - solver.anchor.point)
     np.testing.assert_allclose(image, solver.anchor.image + moved, rtol=1e-9, atol=1e-9)
     assert (np.linalg.norm(image - A.T @ (A @ point), axis=0) <= error).all()
     here, unchanged = solver.shifted(solver.anchor.point)

@@ -235,3 +235,23 @@ def test_the_anchor_s_own_bound_is_used_where_it_is_smaller():
     solver.anchors = lambda alpha: itertools.islice(type(solver).anchors(solver, alpha), 1)
     without = error_bounds(solver, 3000.0, coef, np.zeros(1), 0.0)[0][0]
     assert with_it <= without * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("method", ["fd", "rfd", "isvd", "anchored"])
+def test_huge_numbers_overflow_into_infinity_at_most(method):
+    rng = np.random.default_rng(0)
+    model = RidgeStream(method, sketch_size=4).update(
+        1e80 * rng.standard_normal((50, 20)), rng.standard_normal(50)
+    )
+    with np.errstate(all="raise", under="ignore"):
+        certificate = model.certificate(1.0)
+    assert certificate.relative > 0
+    assert method != "rfd" or certificate.relative <= 1.001
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("alpha", [10.0, 1.0, 1e-2, 1e-4])
+def test_rfd_is_certified_below_one_up_to_rounding_for_any_alpha(alpha, dtype):
+    A = np.random.default_rng(0).standard_normal((1000, 60))
+    model = RidgeStream("rfd", sketch_size=4, dtype=dtype).update(A, A[:, 0])
+    assert model.certificate(alpha).relative <= 1.0001

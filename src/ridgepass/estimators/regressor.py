@@ -109,8 +109,9 @@ class StreamingRidge(RidgeRegressor):
         ``sketch_size`` is ignored: the sketch gets as many rows as fit, though no more than there
         are features, and ``method="auto"`` is exact if that fits. Counted are the model, its
         unfinished block of rows and, for the exact method, the copy of XᵀX that a query takes; not
-        counted are the batches and the coefficients. Sparse rows wait in longer blocks, which stay
-        within the budget if at most one number in 32 is not zero.
+        counted are the batches, the coefficients, and what the anchors of many targets take while
+        they move. Sparse rows wait in longer blocks, which stay within the budget if at most one
+        number in 32 is not zero.
     method : str, default="auto"
         How XᵀX is remembered: ``"exact"``, ``"fd"``, ``"rfd"``, ``"isvd"``, ``"2lfd"``, ``"rp"``,
         ``"cs"`` or ``"anchored"``; see :class:`ridgepass.RidgeStream`. ``"auto"`` is ``"exact"`` up

@@ -8,11 +8,10 @@ from ridgepass.anchor import Anchor
 from ridgepass.kernels import Float64, column_norms, top_eigenpairs, unit_roundoff
 from ridgepass.sketch import LowRank
 from ridgepass.sketch.base import inverse_roots
+from ridgepass.solve.outside import Outside
 
-# Below this share of the anchor, what lies outside the sketch is too little to measure τ on.
-LEAST_OUTSIDE = 1e-10
 # Roundings of the largest eigenvalue below which no anchor is kept.
-LEAST_RIDGE = 1e4
+LEAST_RIDGE = 1e3
 
 
 class AnchoredSolver:
@@ -52,13 +51,10 @@ class AnchoredSolver:
         # wᵀAᵀAw is at least ‖Bw‖², whatever became of h.
         least = np.square(covariance.project(point)).sum(axis=0)
         self._curved = np.maximum(seen, least)
-        outside = self._squared - np.square(self._point).sum(axis=0)
-        lost = seen - (self._point * self._image).sum(axis=0)
-        self.tail = self._quotient(lost.sum(), outside.sum(), self._squared.sum())
-        # Directions that are not there count as outside.
+        self._outside = Outside.of(point, image, self._point, self._image)
         unit = unit_roundoff(np.dtype(np.float64))
-        there = values > 32 * unit * values.max(initial=0.0)
-        self.values: Float64 = np.where(there, values, self.tail)
+        self._there = values > 32 * unit * values.max(initial=0.0)
+        self.values: Float64 = np.where(self._there, values, 0.0)
 
     def project(self, vectors: Float64) -> Float64:
         """Return Q·vectors, each scaled on the way, as h times S might overflow."""
@@ -94,11 +90,12 @@ class AnchoredSolver:
         """Return coefficients of shape (n_alphas, n_features, n_targets)."""
         weights = []
         for alpha in alphas:
-            more = 1 / (self.values + alpha) - 1 / (self.tail + alpha)
+            tail = self.tail(alpha)
+            more = 1 / (self._spectrum(tail) + alpha) - 1 / (tail + alpha)
             weights.append(more[:, None] * self._inner_rest(alpha))
         coefs = np.stack(np.hsplit(self.lift(np.hstack(weights)), len(alphas)))
         for coef, alpha in zip(coefs, alphas, strict=True):
-            coef += self.rest(alpha) / (self.tail + alpha)
+            coef += self.rest(alpha) / (self.tail(alpha) + alpha)
             coef += self.steps(alpha) * self.anchor.point
         return coefs
 
@@ -124,19 +121,19 @@ class AnchoredSolver:
         error += self._doubt(delta, move)
         point, image = per * point, per * (steps * anchor.image + move)
         rest = self._inner_rest(alpha)
-        delta = rest / (self.values + alpha)[:, None]
+        delta = rest / (self._spectrum(self.tail(alpha)) + alpha)[:, None]
         inner_point = per * (steps * self._point + delta)
         inner_image = per * (steps * self._image + rest - alpha * delta)
-        outside = np.square(point).sum() - np.square(inner_point).sum()
-        lost = (point * image).sum() - (inner_point * inner_image).sum()
-        tail = self._quotient(lost, outside, np.square(point).sum())
-        return point, image, per * error, tail
+        outside = Outside.of(point, image, inner_point, inner_image)
+        return point, image, per * error, self._clipped(outside.tail(alpha))
 
     def shifted(self, point: Float64) -> tuple[Float64, Float64]:
         """Return h, and its error, for an anchor at any other point."""
         delta = point - self.anchor.point
         inside = self.project(delta)
-        move = self.lift((self.values - self.tail)[:, None] * inside) + self.tail * delta
+        tail = self.tail(np.inf)
+        more = (self._spectrum(tail) - tail)[:, None]
+        move = self.lift(more * inside) + tail * delta
         error = self.anchor.bound(self.covariance.mass) + self._doubt(delta, move)
         return self.anchor.image + move, error
 
@@ -149,16 +146,22 @@ class AnchoredSolver:
         rounding = (cov.rounding + chain * (cov.mass + half)) * norms + chain * column_norms(image)
         return column_norms(middle - image) + half * norms + rounding
 
-    def _quotient(self, lost: float, outside: float, whole: float) -> float:
-        """Return τ: what the anchor tells of directions outside the sketch."""
-        if not outside > LEAST_OUTSIDE * whole:
-            return self.covariance.tail
-        return float(np.clip(lost / outside, 0.0, self.covariance.largest_loss))
+    def tail(self, alpha: float) -> float:
+        """Return τ for solving at ``alpha``."""
+        return self._clipped(self._outside.tail(alpha))
 
-    def covariance_error(self) -> float:
+    def _spectrum(self, tail: float) -> Float64:
+        """Return K̂ in the directions of Q; those that are not there count as outside."""
+        return np.where(self._there, self.values, tail)
+
+    def _clipped(self, tail: float | None) -> float:
+        most = self.covariance.largest_loss
+        return self.covariance.tail if tail is None else min(max(tail, 0.0), most)
+
+    def covariance_error(self, alpha: float) -> float:
         """Return at least ‖AᵀA − K̂‖₂."""
         cov, bound = self.covariance, self.covariance.loss_bound or 0.0
-        known = np.append(np.clip(np.linalg.eigvalsh(self.losses), 0.0, bound), self.tail)
+        known = np.append(np.linalg.eigvalsh(self.losses), self.tail(alpha))
         return float(max(known.max(), bound - known.min())) + cov.rounding
 
     def quadratic(self, coefs: Float64) -> Float64:
@@ -169,7 +172,7 @@ class AnchoredSolver:
         columns = np.moveaxis(delta, 1, 0).reshape(delta.shape[1], -1)
         inside = np.square(self.project(columns))
         outside = np.maximum(np.square(columns).sum(axis=0) - inside.sum(axis=0), 0.0)
-        rest = (self.values @ inside + self.tail * outside).reshape(len(coefs), -1)
+        rest = (self.values @ inside + self.tail(np.inf) * outside).reshape(len(coefs), -1)
         mixed = np.einsum("kdt,dt->kt", delta, self.anchor.image)
         found: Float64 = np.square(steps) * self._curved + 2 * steps * mixed + rest
         return np.maximum(found, 0.0)

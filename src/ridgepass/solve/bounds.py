@@ -7,7 +7,7 @@ from ridgepass.sketch import LowRank
 from ridgepass.solve.anchored import AnchoredSolver
 from ridgepass.solve.dense import DenseSolver
 from ridgepass.solve.low_rank import LowRankSolver
-from ridgepass.solve.worst_case import worst_case
+from ridgepass.solve.worst_case import known, worst_case
 
 
 def error_bounds(
@@ -32,15 +32,18 @@ def error_bounds(
     moved : float
         What rounding of the rows may have changed AᵀA by, in the spectral norm.
     """
-    if isinstance(solver, AnchoredSolver) or (
-        alpha > 0 and solver.covariance.loss_bound is not None
-    ):
+    if isinstance(solver, AnchoredSolver):
         return by_worst_case(solver, alpha, coef, cross_error, moved)
-    shift, known = solver.covariance.shift, solver.covariance_error() + moved
+    shift, bound = solver.covariance.shift, solver.covariance_error(alpha) + moved
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         by_cross = _over(cross_error, np.full_like(cross_error, alpha + shift))
         solving = solver.error_norms(alpha, coef) + by_cross
-    return by_lemma(alpha, shift, known, column_norms(coef), solving)
+    lemma = by_lemma(alpha, shift, bound, column_norms(coef), solving)
+    if isinstance(solver, DenseSolver) or solver.covariance.loss_bound is None:
+        return lemma
+    # The lemma divides rounding by alpha + shift, the other by alpha: where alpha is tiny it wins.
+    worst = by_worst_case(solver, alpha, coef, cross_error, moved)
+    return np.fmin(lemma[0], worst[0]), np.fmin(lemma[1], worst[1])
 
 
 def by_lemma(
@@ -58,7 +61,7 @@ def by_lemma(
         lemma = np.float64(covariance_bound) / (shift + alpha)
         through = lemma + _over(solving * (1 + lemma), coef_norms - solving)
         relative = np.fmin(through, _over(absolute, coef_norms - absolute))
-    return _known(absolute), _known(relative)
+    return known(absolute), known(relative)
 
 
 def by_worst_case(
@@ -81,28 +84,26 @@ def by_worst_case(
     relative = absolute
     # Rounding of the residuals: their longest sums run over the features and the rows.
     chain = (len(coef) + sum(covariance.mix.shape) + 4) * unit_roundoff(np.dtype(np.float64))
-    for known, image, error in solver.anchors(alpha):
-        start, rest = coef - known, solver.cross - image
-        loud = _loud(covariance, alpha, rest, start)
-        start += loud
-        residual = _residual(covariance, alpha, rest, start)
-        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        for place, image, error in solver.anchors(alpha):
+            start, rest = coef - place, solver.cross - image
+            loud = _loud(covariance, alpha, rest, start)
+            start += loud
+            residual = _residual(covariance, alpha, rest, start)
             furthest, share = worst_case(covariance, alpha, residual, start, coef + loud)
             off = column_norms(loud)
             size = (alpha + covariance.mass) * (column_norms(start) + furthest)
             size += column_norms(solver.cross) + column_norms(image)
-            slack = (cross_error + error + moved * column_norms(known) + chain * size) / alpha
+            slack = (cross_error + error + moved * column_norms(place) + chain * size) / alpha
             # Rounding of AᵀA itself counts with p as the sketch has it, or as it is.
             rounding = (covariance.rounding + moved) / alpha
             here = off + furthest + slack + rounding * (column_norms(start) + furthest)
-            slack = off + (1 + share) * (slack + rounding * column_norms(known))
+            slack = off + (1 + share) * (slack + rounding * column_norms(place))
             share = share * (1 + rounding) + rounding
             near = share + _over(slack * (1 + share), norms - slack)
-        absolute = np.fmin(absolute, here)
-        relative = np.fmin(relative, near)
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            absolute, relative = np.fmin(absolute, here), np.fmin(relative, near)
         relative = np.fmin(relative, _over(absolute, norms - absolute))
-    return _known(absolute), _known(relative)
+    return known(absolute), known(relative)
 
 
 def _residual(covariance: LowRank, alpha: float, rest: Float64, start: Float64) -> Float64:
@@ -121,10 +122,6 @@ def _loud(covariance: LowRank, alpha: float, rest: Float64, start: Float64) -> F
     roots = np.divide(1.0, np.sqrt(squares), out=np.zeros_like(squares), where=loud)[:, None]
     images = roots * covariance.project(_residual(covariance, alpha, rest, start))
     return covariance.lift(roots * (images / (squares + alpha)[:, None]))
-
-
-def _known(bound: Float64) -> Float64:
-    return np.where(np.isnan(bound), np.inf, bound)
 
 
 def _over(above: Float64, below: Float64) -> Float64:

@@ -31,7 +31,7 @@ class DenseSolver:
         coefs = [self._solve_by_cholesky(matrix.copy(order="F"), alpha) for alpha in others]
         return np.stack([*coefs, self._solve_by_cholesky(matrix, last)])
 
-    def covariance_error(self) -> float:
+    def covariance_error(self, alpha: float) -> float:
         """Return at least the rounding error of AᵀA in the spectral norm."""
         return self.covariance.error
 

@@ -26,7 +26,6 @@ class LowRankSolver:
     def __init__(self, covariance: LowRank, cross: Float64) -> None:
         self.covariance = covariance
         self.exact_cross = cross
-        self.tail = covariance.shift  # what K̂ has in every direction outside S
         self.cross = cross = cross if covariance.cross is None else covariance.cross
         self.projected = covariance.project(cross)  # line 8
 
@@ -39,7 +38,11 @@ class LowRankSolver:
         zero = np.zeros_like(self.cross)
         yield zero, zero, np.zeros(zero.shape[1])
 
-    def covariance_error(self) -> float:
+    def tail(self, alpha: float) -> float:
+        """Return what K̂ has in every direction outside S."""
+        return self.covariance.shift
+
+    def covariance_error(self, alpha: float) -> float:
         """Return at least ‖AᵀA − K̂‖₂."""
         return self.covariance.error
 

@@ -49,7 +49,7 @@ def worst_case(
         absolute = unit * np.sqrt(ellipsoid.largest_square())
         relative = ellipsoid.largest_share()
     relative = np.where(coef.any(axis=0), relative, np.where(absolute > 0, np.inf, 0.0))
-    return _known(absolute), _known(relative)
+    return known(absolute), known(relative)
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class _Ellipsoid:
 
     Attributes
     ----------
-    loss : float
+    loss : numpy.float64
         Δ/γ.
     spectrum : ndarray of shape (rank,)
         M/γ in the directions of the sketch; it is one in all others.
@@ -69,7 +69,7 @@ class _Ellipsoid:
         How much of the former may belong to the latter, for squares.
     """
 
-    loss: float
+    loss: np.float64
     spectrum: Float64
     inside: dict[str, Float64]
     outside: dict[str, Float64]
@@ -98,7 +98,8 @@ class _Ellipsoid:
             else:
                 most = np.sqrt(outside[one * 2] * outside[other * 2])
                 outside[pair] = np.clip(rest, -most, most)
-        loss = (covariance.loss_bound or 0.0) / alpha
+        with np.errstate(over="ignore"):
+            loss = np.float64(covariance.loss_bound or 0.0) / alpha
         return cls(loss, 1 + covariance.squares / alpha, inside, outside, doubt)
 
     def largest_square(self) -> Float64:
@@ -155,11 +156,17 @@ class _Ellipsoid:
         )
         quadratic = total("xx", lambda m: 1 / below(m))
         # What the sums may be off by: they have a term for each direction, of either sign.
+        steps = 8 * (len(self.spectrum) + 8) * unit_roundoff(np.dtype(np.float64))
+        rounding = steps * (1 + 1 / np.abs(below(np.ones(1))))
         size = whole["rr"] + (1 + k) * loss**2 * whole["pp"]
-        weights = k * (1 + loss**2 * k) * (1 + 1 / np.abs(below(np.ones(1))))
-        rounding = 8 * (len(self.spectrum) + 8) * unit_roundoff(np.dtype(np.float64))
-        return squared + rounding * weights * size, linear, quadratic
+        mixed = np.sqrt(whole["xx"]) * ((2 + loss) * np.sqrt(whole["rr"]) + np.sqrt(size))
+        return (
+            squared + rounding * k * (1 + loss**2 * k) * size,
+            linear - rounding * (whole["xx"] + k * mixed),
+            quadratic + rounding * whole["xx"],
+        )
 
 
-def _known(bound: Float64) -> Float64:
+def known(bound: Float64) -> Float64:
+    """Return infinity for what overflowed into nothing."""
     return np.where(np.isnan(bound), np.inf, bound)
