@@ -43,13 +43,15 @@ class AnchoredSolver:
         values, turn = top_eigenpairs(spectrum, len(spectrum))
         self._turn = turn.T * roots  # Q = turn·S
         point, image = anchor.point, anchor.image
-        projected = self.project(np.hstack([cross, image, point]))
+        images, scale = self._images(np.hstack([cross, image, point]))
+        projected = (self._turn @ images) * scale
         self._cross, self._image, self._point = np.split(projected, 3, axis=1)
         self._along = np.einsum("dt,dt->t", point, cross)
         self._squared = np.einsum("dt,dt->t", point, point)
         seen = np.einsum("dt,dt->t", point, image)
         # wᵀAᵀAw is at least ‖Bw‖², whatever became of h.
-        least = np.square(covariance.project(point)).sum(axis=0)
+        n_targets = cross.shape[1]
+        least = np.square(images[:, -n_targets:] * scale[-n_targets:]).sum(axis=0)
         self._curved = np.maximum(seen, least)
         self._outside = Outside.of(point, image, self._point, self._image)
         unit = unit_roundoff(np.dtype(np.float64))
@@ -57,11 +59,16 @@ class AnchoredSolver:
         self.values: Float64 = np.where(self._there, values, 0.0)
 
     def project(self, vectors: Float64) -> Float64:
-        """Return Q·vectors, each scaled on the way, as h times S might overflow."""
+        """Return Q·vectors."""
+        images, scale = self._images(vectors)
+        inside: Float64 = self._turn @ images
+        return inside * scale
+
+    def _images(self, vectors: Float64) -> tuple[Float64, Float64]:
+        """Return S·vectors, and what to multiply them by: h times S might overflow."""
         size = np.abs(vectors).max(axis=0, initial=0.0)
         scale = np.where(size > 0, size, 1.0)
-        inside: Float64 = self._turn @ self.covariance.project(vectors / scale)
-        return inside * scale
+        return self.covariance.project(vectors / scale), scale
 
     def lift(self, weights: Float64) -> Float64:
         """Return Qᵀ·weights."""
