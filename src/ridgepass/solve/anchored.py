@@ -43,9 +43,13 @@ class AnchoredSolver:
         values, turn = top_eigenpairs(spectrum, len(spectrum))
         self._turn = turn.T * roots  # Q = turn·S
         point, image = anchor.point, anchor.image
-        images, scale = self._images(np.hstack([cross, image, point]))
-        projected = (self._turn @ images) * scale
-        self._cross, self._image, self._point = np.split(projected, 3, axis=1)
+        vectors = np.hstack([cross, image, point])
+        images, scale = self._images(vectors)
+        inside = self._turn @ images
+        self._cross, self._image, self._point = np.split(inside * scale, 3, axis=1)
+        # Subtracted as vectors: as squares, what is little would drown in rounding.
+        outside = (vectors / scale - self.lift(inside)) * scale
+        self._parts = np.split(outside, 3, axis=1)
         self._along = np.einsum("dt,dt->t", point, cross)
         self._squared = np.einsum("dt,dt->t", point, point)
         seen = np.einsum("dt,dt->t", point, image)
@@ -53,7 +57,7 @@ class AnchoredSolver:
         n_targets = cross.shape[1]
         least = np.square(images[:, -n_targets:] * scale[-n_targets:]).sum(axis=0)
         self._curved = np.maximum(seen, least)
-        self._outside = Outside.of(point, image, self._point, self._image)
+        self._outside = Outside.of(self._parts[2], self._parts[1], self._squared.sum())
         unit = unit_roundoff(np.dtype(np.float64))
         self._there = values > 32 * unit * values.max(initial=0.0)
         self.values: Float64 = np.where(self._there, values, 0.0)
@@ -127,11 +131,12 @@ class AnchoredSolver:
         error = np.abs(steps) * anchor.bound(self.covariance.mass)
         error += self._doubt(delta, move)
         point, image = per * point, per * (steps * anchor.image + move)
-        rest = self._inner_rest(alpha)
-        delta = rest / (self._spectrum(self.tail(alpha)) + alpha)[:, None]
-        inner_point = per * (steps * self._point + delta)
-        inner_image = per * (steps * self._image + rest - alpha * delta)
-        outside = Outside.of(point, image, inner_point, inner_image)
+        cross, image_part, point_part = self._parts
+        tail = self.tail(alpha)
+        delta = (cross - steps * (image_part + alpha * point_part)) / (tail + alpha)
+        point_part = per * (steps * point_part + delta)
+        image_part = per * (steps * image_part + tail * delta)
+        outside = Outside.of(point_part, image_part, np.square(point).sum())
         return point, image, per * error, self._clipped(outside.tail(alpha))
 
     def shifted(self, point: Float64) -> tuple[Float64, Float64]:

@@ -28,20 +28,16 @@ class Outside:
     both: float
 
     @classmethod
-    def of(
-        cls, point: Float64, image: Float64, inner_point: Float64, inner_image: Float64
-    ) -> "Outside":
-        """Take off what lies in the sketch from w and h."""
+    def of(cls, point: Float64, image: Float64, whole: float) -> "Outside":
+        """Sum up the parts of w and h; ``whole`` is ‖w‖²."""
         size = float(np.abs(image).max(initial=0.0))
         scale = size if size > 0 else 1.0
-        image, inner_image = image / scale, inner_image / scale
-        whole = np.square(point).sum()
-        left = whole - np.square(inner_point).sum()
+        image, left = image / scale, float(np.square(point).sum())
         return cls(
             scale,
-            float(left) if left > LEAST_OUTSIDE * whole else 0.0,
-            max(float(np.square(image).sum() - np.square(inner_image).sum()), 0.0),
-            float((point * image).sum() - (inner_point * inner_image).sum()),
+            left if left > LEAST_OUTSIDE * whole else 0.0,
+            float(np.square(image).sum()),
+            float((point * image).sum()),
         )
 
     def tail(self, alpha: float) -> float | None:
