@@ -90,8 +90,7 @@ def as_alpha(alpha: Any) -> float:
             f"alpha={alpha!r} has one value for each target: give a single number, "
             "and a model to each target that needs another"
         )
-    (value, *_), _ = validation.as_alphas(alpha)
-    return value
+    return validation.as_alpha(alpha)
 
 
 def _draw_seed(random_state: Any) -> int:

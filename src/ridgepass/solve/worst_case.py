@@ -46,8 +46,8 @@ def worst_case(
     unit = np.where((size > 0) & np.isfinite(size), size, 1.0)
     ellipsoid = _Ellipsoid.of(covariance, alpha, residual / unit, start / unit, coef / unit)
     with np.errstate(all="ignore"):
-        absolute = unit * np.sqrt(ellipsoid.largest_square())
-        relative = ellipsoid.largest_share()
+        square, relative = ellipsoid.largest()
+        absolute = unit * np.sqrt(square)
     relative = np.where(coef.any(axis=0), relative, np.where(absolute > 0, np.inf, 0.0))
     return known(absolute), known(relative)
 
@@ -102,19 +102,14 @@ class _Ellipsoid:
             loss = np.float64(covariance.loss_bound or 0.0) / alpha
         return cls(loss, 1 + covariance.squares / alpha, inside, outside, doubt)
 
-    def largest_square(self) -> Float64:
-        """Return at least ‖y‖²."""
-        bounds = self._dual((1 + MULTIPLIERS) / (1 + self.loss), 1.0)[0]
-        least: Float64 = np.fmin.reduce(bounds, axis=0)
-        return least
-
-    def largest_share(self) -> Float64:
-        """Return at least ‖y‖/‖x̂ + y‖.
+    def largest(self) -> tuple[Float64, Float64]:
+        """Return at least ‖y‖² and at least ‖y‖/‖x̂ + y‖.
 
         ‖y‖ ≤ θ‖x̂ + y‖ for all y if for some multiplier squared − linear·κ + quadratic·κ² ≤ 0, where
         κ = θ²/(1 − θ²) for θ below one and κ = θ²/(θ² − 1) above.
         """
         squared, linear, quadratic = self._dual((1 + MULTIPLIERS) / (1 + self.loss), 1.0)
+        largest: Float64 = np.fmin.reduce(squared, axis=0)
         root = np.sqrt(np.square(linear) - 4 * quadratic * squared)
         least = np.fmin.reduce(np.where(linear > 0, 2 * squared / (linear + root), np.inf), axis=0)
         below = np.where(least < np.inf, np.sqrt(least / (1 + least)), np.inf)
@@ -122,7 +117,7 @@ class _Ellipsoid:
         root = np.sqrt(np.square(linear) - 4 * quadratic * squared)
         most = np.fmax.reduce((linear + root) / (2 * quadratic), axis=0)
         above = np.where(most > 1, np.sqrt(most / (most - 1)), np.inf)
-        return np.fmin(below, above)
+        return largest, np.fmin(below, above)
 
     def _dual(self, multiplier: Float64, sign: float) -> tuple[Float64, Float64, Float64]:
         """Return the largest of sign·‖y‖² + multiplier·(Δ·p·v − ‖v‖²) over all y whatsoever.
