@@ -14,7 +14,7 @@ ONE_THREAD := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 	touch $@
 
 demo: .venv/ready        ## stream the paper's HR data and compare with exact ridge
-	$(ONE_THREAD) $(BIN)/python -m ridgepass.demo
+	$(ONE_THREAD) $(BIN)/ridgepass demo
 
 test: .venv/ready        ## every test
 	$(ONE_THREAD) $(BIN)/python -m pytest -n 2

@@ -7,7 +7,7 @@ import pytest
 @pytest.mark.slow
 def test_the_demo_prints_error_certificate_time_and_memory():
     options = {"rows": 600, "features": 64, "sketch-size": 16, "alpha": 100}
-    command = ["-m", "ridgepass.demo", *(f"--{name}={value}" for name, value in options.items())]
+    command = ["-m", "ridgepass", "demo", *(f"--{name}={value}" for name, value in options.items())]
     done = subprocess.run([sys.executable, *command], capture_output=True, text=True, check=True)
     assert done.stderr == ""
     table = [line for line in done.stdout.splitlines() if line.startswith(("rr", "FDrr", "RFDrr"))]
@@ -22,7 +22,7 @@ def test_the_demo_prints_error_certificate_time_and_memory():
 
 @pytest.mark.slow
 def test_bad_options_are_one_line_and_exit_code_2():
-    command = [sys.executable, "-m", "ridgepass.demo", "--sketch-size=1"]
+    command = [sys.executable, "-m", "ridgepass", "demo", "--sketch-size=1"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert "--sketch-size must be at least 2" in done.stderr

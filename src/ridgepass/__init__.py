@@ -9,15 +9,18 @@ from ridgepass.estimators import (
     StreamingRidgeCV,
 )
 from ridgepass.solve import Certificate
+from ridgepass.store import FormatError, load
 from ridgepass.stream import RidgeStream
 
 __version__ = version("ridgepass")
 __all__ = [
     "Certificate",
+    "FormatError",
     "RidgePath",
     "RidgeStream",
     "StreamingRidge",
     "StreamingRidgeCV",
     "StreamingRidgeClassifier",
     "__version__",
+    "load",
 ]

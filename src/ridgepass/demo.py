@@ -3,13 +3,13 @@
 Each method runs in a process of its own, so that its memory can be measured.
 """
 
-import argparse
 import json
 import resource
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -21,21 +21,22 @@ from ridgepass.stream import RidgeStream
 METHODS = {"exact": "rr, exact", "fd": "FDrr", "rfd": "RFDrr", "anchored": "anchored"}
 
 
-def main() -> None:
-    """Run the demo from the command line."""
-    parser = argparse.ArgumentParser(prog="python -m ridgepass.demo", description=__doc__)
-    parser.add_argument("--rows", type=int, default=8192, help="rows to stream (%(default)s)")
-    parser.add_argument("--features", type=int, default=2048, help="columns (%(default)s)")
-    parser.add_argument("--sketch-size", type=int, default=128, help="sketch rows (%(default)s)")
-    parser.add_argument("--alpha", type=float, default=32768.0, help="ridge term (%(default)g)")
-    parser.add_argument("--only", choices=METHODS, help="one method, as JSON")
-    options = parser.parse_args()
+@dataclass(frozen=True)
+class Options:
+    """Sizes of the demo."""
+
+    rows: int
+    features: int
+    sketch_size: int
+    alpha: float
+
+
+def run_demo(rows: int, features: int, sketch_size: int, alpha: float) -> None:
+    """Print how each method does."""
+    options = Options(rows, features, sketch_size, alpha)
     for name, least in {"rows": 1, "features": 2, "sketch_size": 2, "alpha": 1e-9}.items():
         if not getattr(options, name) >= least:
-            parser.error(f"--{name.replace('_', '-')} must be at least {least:g}")
-    if options.only:
-        json.dump(run(options.only, options), sys.stdout)
-        return
+            raise ValueError(f"--{name.replace('_', '-')} must be at least {least:g}")
     print(
         f"HR data of the paper: {options.rows:,} rows x {options.features:,} features, "
         f"streamed in batches of 1,000; sketch size {options.sketch_size}, "
@@ -43,11 +44,12 @@ def main() -> None:
     )
     print(
         f"{'method':<11}{'error':>10}{'certified':>11}{'test MSE':>10}"
-        f"{'fit s':>8}{'query ms':>10}{'model MB':>10}{'peak MB':>9}"
+        f"{'fit s':>8}{'query ms':>10}{'model MB':>10}{'peak MB':>9}",
+        flush=True,
     )
     exact: Float64 | None = None
     for method, title in METHODS.items():
-        result = run_apart(method)
+        result = run_apart(method, options)
         coef = np.array(result["coef"])
         exact = coef if exact is None else exact
         error = float(np.linalg.norm(coef - exact) / np.linalg.norm(exact))
@@ -65,15 +67,16 @@ def main() -> None:
     )
 
 
-def run_apart(method: str) -> dict[str, Any]:
-    """Run one method in a fresh process with the same options."""
-    command = [sys.executable, "-m", "ridgepass.demo", *sys.argv[1:], "--only", method]
+def run_apart(method: str, options: Options) -> dict[str, Any]:
+    """Run one method in a fresh process."""
+    task = json.dumps({"method": method, **asdict(options)})
+    command = [sys.executable, "-m", "ridgepass.demo", task]
     done = subprocess.run(command, check=True, stdout=subprocess.PIPE)
     result: dict[str, Any] = json.loads(done.stdout)
     return result
 
 
-def run(method: str, options: argparse.Namespace) -> dict[str, Any]:
+def run(method: str, options: Options) -> dict[str, Any]:
     """Fit, query and test one method."""
     data = Synthetic.high_rank(options.features)
 
@@ -111,5 +114,6 @@ def _peak_bytes() -> int:
     return peak if sys.platform == "darwin" else peak * 1024
 
 
-if __name__ == "__main__":
-    main()
+if __name__ == "__main__":  # one method, for `run_apart`
+    task = json.loads(sys.argv[1])
+    json.dump(run(task.pop("method"), Options(**task)), sys.stdout)

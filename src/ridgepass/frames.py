@@ -158,7 +158,7 @@ class _ArrowFrame(Frame):
         except ImportError as error:
             raise ImportError(
                 f"reading a {type(data).__module__}.{type(data).__qualname__} needs pyarrow: "
-                "pip install ridgepass[arrow]"
+                "pip install ridgepass[files]"
             ) from error
         self.arrow = pyarrow
         try:

@@ -1,10 +1,11 @@
 """Units for the columns, so that alpha treats features alike."""
 
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
 from ridgepass.kernels import Float64
+from ridgepass.snapshot import Kept, put_each, take_each
 
 # A column that varies by less than this share of its mean is constant, but for rounding.
 CONSTANT = 64 * float(np.finfo(np.float64).eps)
@@ -36,6 +37,8 @@ class Scaling:
         Deviations to use in place of those of the data, from the start and for good.
     """
 
+    KEEPS: ClassVar = ("units", "squares", "is_set", "n_blocks")
+
     def __init__(self, n_features: int, given: Float64 | None = None) -> None:
         self.given = given
         self.units: Float64 = np.ones(n_features) if given is None else given
@@ -47,6 +50,15 @@ class Scaling:
     def nbytes(self) -> int:
         """Bytes of the arrays kept."""
         return self.units.nbytes + self.squares.nbytes + self.is_set.nbytes
+
+    def snapshot(self) -> Kept:
+        """Return the units as plain data, valid until they change; given ones never do."""
+        return {} if self.given is not None else take_each(self, self.KEEPS)
+
+    def restore(self, kept: Kept) -> None:
+        """Take up a snapshot in a fresh object, or raise ValueError."""
+        if self.given is None:
+            put_each(self, self.KEEPS, kept)
 
     def including(self, squares: Float64) -> Float64:
         """Return the sums of squares with a block's added, given in the present units."""

@@ -14,6 +14,7 @@ from ridgepass.kernels import Float64, Rows, smallest_number, unit_roundoff
 from ridgepass.moments import Moments
 from ridgepass.scaling import Rescaling, Scaling
 from ridgepass.sketch import AnchoredFrequentDirections, Sketch
+from ridgepass.snapshot import Kept, entry, flag, like, take, take_each
 from ridgepass.solve import AnchoredSolver
 
 
@@ -77,6 +78,27 @@ class State:
         """Bytes of all arrays."""
         anchor = 0 if self.anchor is None else self.anchor.nbytes
         return self.sketch.nbytes + self.moments.nbytes + self.intake.nbytes + anchor
+
+    def snapshot(self) -> Kept:
+        """Return all that is held as plain data, valid until the state changes."""
+        kept: Kept = {
+            "dtype": self.sketch.dtype.name,
+            "is_sparse": self.is_sparse,
+            "single": self.single,
+        }
+        kept |= take_each(self, ("rounded", "moments", "sketch", "intake"))
+        return kept if self.anchor is None else kept | {"anchor": take(self.anchor)}
+
+    def restore(self, kept: Kept) -> None:
+        """Take up a snapshot in an empty state of the same options, or raise ValueError."""
+        self.rounded = flag(entry(kept, "rounded"), "rounded")
+        self.moments = like(self.moments, entry(kept, "moments"), "moments")
+        self.sketch.restore(entry(kept, "sketch"), self.n_targets)
+        self.intake.restore(entry(kept, "intake"))
+        if self.moments.n_rows and not self.intake.weight > 0:
+            raise ValueError("rows have no weight")
+        if self.anchor is not None:
+            self.anchor = like(self.anchor, entry(kept, "anchor"), "anchor")
 
     def check_shape(self, n_features: int, n_targets: int, single: bool) -> None:
         """Raise unless rows and targets of this shape belong to the stream."""

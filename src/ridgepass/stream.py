@@ -13,6 +13,7 @@ from ridgepass.kernels import Float64, is_sparse
 from ridgepass.query import Query
 from ridgepass.scaling import Scaling
 from ridgepass.sketch import SKETCHES
+from ridgepass.snapshot import Kept, array, check_shapes, entry, flag, float_type, part
 from ridgepass.solve import Certificate, DenseSolver
 from ridgepass.state import State
 
@@ -124,6 +125,12 @@ class RidgeStream:
     def weight(self) -> float:
         """Sum of the weights of the rows seen."""
         return 0.0 if self._state is None else self._state.intake.total_weight()
+
+    @property
+    def shape(self) -> tuple[int, int, bool] | None:
+        """Features, targets, and whether these are a single column; None before the first row."""
+        state = self._state
+        return None if state is None else (state.n_features, state.n_targets, state.single)
 
     @property
     def nbytes(self) -> int:
@@ -243,6 +250,42 @@ class RidgeStream:
         twin._state, twin._answers = copy.deepcopy(self._state), None
         return twin
 
+    def snapshot(self) -> Kept:
+        """Return what the stream has learned, and its seed and alpha, as plain data.
+
+        Valid until the next row; see `ridgepass.snapshot`.
+        """
+        state = None if self._state is None else self._state.snapshot()
+        return {"seed": self.seed, "alpha": self.alpha, "state": state}
+
+    def restore(self, kept: Kept) -> Self:
+        """Take up the state of a snapshot, or raise ValueError and stay as it was.
+
+        The stream must have been made with the options, seed and alpha of the one it is from.
+        Arrays are not copied: they change as the stream learns.
+        """
+        found = entry(kept, "state")
+        if found is None:
+            self._state = self._answers = None
+            return self
+        found = part(found, "state")
+        cross = entry(part(entry(found, "moments"), "moments"), "cross")
+        n_features, n_targets = array(cross, "cross", np.dtype(np.float64), (None, None)).shape
+        if not n_features or not n_targets:
+            raise ValueError("cross is empty")
+        single = flag(entry(found, "single"), "single")
+        if single and n_targets > 1:
+            raise ValueError(f"a single target has {n_targets} columns")
+        # Before anything of these sizes is made: a damaged file must not cost memory.
+        shapes = SKETCHES[self.method].shapes(n_features, self.sketch_size)
+        check_shapes(entry(found, "sketch"), shapes)
+        dtype = float_type(entry(found, "dtype"), "dtype")
+        sparse = flag(entry(found, "is_sparse"), "is_sparse")
+        state = self._new_state(n_features, n_targets, single, dtype, sparse)
+        state.restore(found)
+        self._state, self._answers = state, None
+        return self
+
     def solve(self, alpha: float | Sequence[float] | Float64) -> Float64:
         """Return ridge coefficients, for one alpha or for many at once.
 
@@ -331,6 +374,17 @@ class RidgeStream:
             coefs, intercepts = coefs[..., None], intercepts[..., None]
         errors = self._query().mean_squared_error(coefs, intercepts)
         return errors[:, 0] if self._seen.single else errors
+
+    def r_squared(self, coefs: Float64, intercepts: Float64) -> Float64:
+        """Estimate R² of any models on the rows seen, about zero if there is no intercept.
+
+        Parameters and shapes are those of `mean_squared_error`; NaN for targets that do not vary.
+        """
+        query = self._query()
+        mass = query.target_mass[0] if self._seen.single else query.target_mass
+        errors = query.weight * self.mean_squared_error(coefs, intercepts)
+        shares = np.divide(errors, mass, out=np.full_like(errors, np.nan), where=mass > 0)
+        return 1.0 - shares
 
     def largest_eigenvalue(self) -> float:
         """Estimate ‖AᵀA‖₂ of the rows as solved for: centred, weighted and scaled."""

@@ -143,7 +143,7 @@ scale_
             The estimator.
         """
         super().fit(X, y, sample_weight)
-        self._selected = None
+        self._forget_choice()
         return self
 
     def partial_fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
@@ -233,6 +233,9 @@ scale_
         return sibling
 
     _selected: Choice | None = None
+
+    def _forget_choice(self) -> None:
+        self._selected = None
 
     def _alpha_in_use(self) -> float:
         return self._choice().alpha

@@ -1,5 +1,6 @@
 """What a fitted streaming estimator can be asked."""
 
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
@@ -148,6 +149,42 @@ class FittedModel(BaseEstimator, ABC):
         return replace(
             found, read=partial(read_rows, owner=owner, n_features=origin.n_features, names=names)
         )
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write all that was learned to a file, for :func:`ridgepass.load`.
+
+        The model that is read back predicts, goes on learning and merges to the same bits as this
+        one. A file that is there already is replaced at once and only when the new one is complete;
+        the same model always gives the same bytes (see docs/model-file.md).
+
+        Parameters
+        ----------
+        path : str or path-like
+            The file, by custom with the ending ``.ridge``.
+
+        Notes
+        -----
+        Parameters are kept as they are, but for a generator as ``random_state``, which becomes
+        None: the seed that was drawn from it is kept with what was learned.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> import numpy as np
+        >>> import ridgepass
+        >>> X, y = np.eye(4), np.arange(4.0)
+        >>> model = ridgepass.StreamingRidge(alpha=0.1).fit(X, y)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = Path(folder) / "model.ridge"
+        ...     model.save(path)
+        ...     again = ridgepass.load(path)
+        >>> bool((again.predict(X) == model.predict(X)).all())
+        True
+        """
+        from ridgepass.store import save  # here, since files are no business of this layer
+
+        save(self, path)
 
     def __sklearn_is_fitted__(self) -> bool:
         """Whether there is a row to have learned from."""

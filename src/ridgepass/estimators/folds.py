@@ -9,9 +9,10 @@ from scipy import sparse
 
 from ridgepass.estimators.batch import Origin, Targets
 from ridgepass.estimators.budget import Plan
-from ridgepass.estimators.learned import Learned
+from ridgepass.estimators.learned import Learned, restored_origin
 from ridgepass.estimators.settings import Settings
 from ridgepass.kernels import Float64, is_sparse
+from ridgepass.snapshot import Kept, array, count, entry
 from ridgepass.stream import RidgeStream
 
 
@@ -158,6 +159,32 @@ class FoldedLearned(Learned):
         self._expected.clear()
         for fold, theirs in zip(self.folds, other.folds, strict=True):
             fold.merge(theirs)
+        self._merge_columns(other)
+
+    def snapshot(self) -> Kept:
+        """Return everything as plain data, valid until it changes: hold ``lock``."""
+        given = self.deal.given
+        return self._snapshot_origin() | {
+            "n_given": self.n_given,
+            "dealt": None if given is None else given.astype(np.int64, copy=False),
+            "folds": [fold.snapshot() for fold in self.folds],
+        }
+
+    @classmethod
+    def restored(cls, kept: Any) -> Self:
+        """Return what a snapshot was taken of, or raise ValueError."""
+        settings, plan, origin = restored_origin(kept)
+        dealt, parts = entry(kept, "dealt"), entry(kept, "folds")
+        if not isinstance(parts, list) or len(parts) < 2:
+            raise ValueError("folds is not a list of at least two")
+        if dealt is not None:
+            dealt = array(dealt, "dealt", np.dtype(np.int64), (None,)).astype(np.intp)
+            if not ((dealt >= 0) & (dealt < len(parts))).all():
+                raise ValueError(f"dealt has folds beyond {len(parts)}")
+        folds = [settings.restored_stream(plan, fold) for fold in parts]
+        learned = cls(folds, Deal(len(parts), dealt), settings, plan, origin)
+        learned.n_given = count(entry(kept, "n_given"), "n_given")
+        return learned._checked(kept, folds)
 
     def copy(self) -> Self:
         """Return an independent one, which nobody owns."""

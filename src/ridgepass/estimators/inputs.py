@@ -6,6 +6,7 @@ Errors name the estimator, the row and, where known, the column by its name.
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,14 @@ def errors_of(estimator: Any) -> Iterator[None]:
         raise kind(f"{name}: {error}") from error
 
 
+@dataclass(frozen=True, eq=False)
+class CheckedRows:
+    """Rows known to be finite floats, of which `check_rows` looks at the shape and names only."""
+
+    rows: Any
+    names: Names
+
+
 def check_rows(
     estimator: Any, X: Any, n_features: int | None = None, names: Names = None
 ) -> tuple[Any, Names]:
@@ -50,10 +59,14 @@ def check_rows(
         The names that the columns must have, of those that have any.
     """
     owner = estimator if isinstance(estimator, str) else type(estimator).__name__
-    frame = open_frame(X)
-    given = None if frame is None else frame.feature_names
+    checked = isinstance(X, CheckedRows)
+    frame = None if checked else open_frame(X)
+    given = X.names if checked else None if frame is None else frame.feature_names
     if n_features is not None:
         check_names(owner, names, given)
+    if checked:
+        _check_width(owner, X.rows, n_features)
+        return X.rows, given
     data = X if frame is None else frame.values()
     rows = check_array(
         data,
@@ -63,11 +76,7 @@ def check_rows(
         estimator=owner,
         input_name="X",
     )
-    if n_features is not None and rows.shape[1] != n_features:
-        raise ValueError(
-            f"X has {rows.shape[1]} features, but {owner} is expecting {n_features} features as "
-            "input: give the same columns as in training"
-        )
+    _check_width(owner, rows, n_features)
     check_finite(rows, "X", given if given is not None else names)
     return rows, given
 
@@ -144,7 +153,7 @@ def check_length(n_targets: int, n_rows: int) -> None:
 
 def check_names(owner: str, known: Names, given: Names) -> None:
     """Compare feature names with those of the first batch, as scikit-learn does."""
-    if known is None and given is None:
+    if known is given:
         return
     if known is None:
         _warn(f"X has feature names, but {owner} was fitted without feature names")
@@ -165,7 +174,7 @@ def check_names(owner: str, known: Names, given: Names) -> None:
 def check_finite(rows: Any, what: str, names: Names) -> None:
     """Raise for NaN and infinity, saying where."""
     if bool(sparse.issparse(rows)):
-        place = _first_bad(rows.data[None])
+        place = first_bad(rows.data[None])
         if place is None:
             return
         entry = place[1]
@@ -176,7 +185,7 @@ def check_finite(rows: Any, what: str, names: Names) -> None:
     else:
         # Along the memory, since a chunk of the other order would be gathered number by number.
         turned = not rows.flags.c_contiguous and rows.flags.f_contiguous
-        place = _first_bad(rows.T if turned else rows)
+        place = first_bad(rows.T if turned else rows)
         if place is None:
             return
         row, column = place[::-1] if turned else place
@@ -191,7 +200,7 @@ def check_finite(rows: Any, what: str, names: Names) -> None:
     )
 
 
-def _first_bad(rows: NDArray[Any]) -> tuple[int, int] | None:
+def first_bad(rows: NDArray[Any]) -> tuple[int, int] | None:
     """Return row and column of the first number that is not finite, without a copy of all."""
     if rows.dtype.kind != "f" or rows.size == 0:
         return None
@@ -207,6 +216,14 @@ def _first_bad(rows: NDArray[Any]) -> tuple[int, int] | None:
             if len(bad):
                 return top + int(bad[0, 0]), left + int(bad[0, 1])
     return None
+
+
+def _check_width(owner: str, rows: Any, n_features: int | None) -> None:
+    if n_features is not None and rows.shape[1] != n_features:
+        raise ValueError(
+            f"X has {rows.shape[1]} features, but {owner} is expecting {n_features} features as "
+            "input: give the same columns as in training"
+        )
 
 
 def _float_of(data: Any) -> Any:

@@ -1,8 +1,9 @@
 """Class labels as targets of minus one and one, and back."""
 
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +14,7 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from ridgepass.estimators.inputs import check_finite, check_given, check_length
 from ridgepass.kernels import Float64
+from ridgepass.snapshot import Kept, entry, flag, json_bytes, json_of
 
 _NUMERIC = "biuf"
 
@@ -50,6 +52,34 @@ class Labels:
 
     def __str__(self) -> str:
         return _listed(self.classes)
+
+    @property
+    def n_targets(self) -> int:
+        """Columns of the targets that they are encoded as."""
+        return len(self.classes) if self.multilabel or len(self.classes) > 2 else 1
+
+    def snapshot(self) -> Kept:
+        """Return the labels as plain data: numbers, code points of strings, or JSON of objects."""
+        kind, classes = self.classes.dtype.kind, self.classes
+        values: NDArray[Any] = classes
+        if kind == "U":
+            kept = classes.astype(classes.dtype.newbyteorder("="), copy=False)
+            values = np.ascontiguousarray(kept).view(np.uint32).reshape(len(kept), -1)
+        elif kind == "O":
+            values = json_bytes([_plain(label) for label in classes.tolist()])
+        return {"kind": kind, "classes": values, "multilabel": self.multilabel}
+
+    @classmethod
+    def restored(cls, kept: Any) -> Self:
+        """Return the labels that a snapshot was taken of, or raise ValueError."""
+        multilabel = flag(entry(kept, "multilabel"), "multilabel")
+        classes = _restored_classes(entry(kept, "kind"), entry(kept, "classes"))
+        expected = np.arange(len(classes)) if multilabel else _sorted(classes, "classes")
+        if not len(classes) or not np.array_equal(classes, expected):
+            raise ValueError("classes are not in order")
+        if multilabel and len(classes) < 2:
+            raise ValueError("a table of labels has a single column")
+        return cls(classes, multilabel)
 
     def same_as(self, other: "Labels") -> bool:
         """Whether both have the same classes."""
@@ -212,3 +242,35 @@ def _listed(classes: NDArray[Any], at_most: int = 10) -> str:
     shown = ", ".join(repr(label) for label in classes[:at_most].tolist())
     more = len(classes) - at_most
     return f"{shown} and {more} more" if more > 0 else shown
+
+
+def _plain(label: Any) -> Any:
+    """Return a label as a Python number or string."""
+    plain = label.item() if isinstance(label, np.generic) else label
+    if isinstance(plain, np.str_ | str):
+        return str(plain)
+    if not isinstance(plain, bool | int | float):
+        raise ValueError(  # noqa: TRY004 - as for any other label that cannot be used
+            f"classes has {label!r}, a {type(label).__name__}, which a file cannot hold: "
+            "train with labels that are numbers or strings"
+        )
+    return plain
+
+
+def _restored_classes(kind: Any, kept: Any) -> NDArray[Any]:
+    if kind == "O":
+        labels = json_of(kept, "classes")
+        if not isinstance(labels, list):
+            raise ValueError("classes is not a list")
+        classes = np.empty(len(labels), dtype=object)
+        classes[:] = [_plain(label) for label in labels]
+        return classes
+    if not isinstance(kept, np.ndarray):
+        raise ValueError("classes is not an array")  # noqa: TRY004 - bad data, not a bug
+    if kind == "U" and kept.dtype == np.uint32 and kept.ndim == 2 and kept.size:
+        if kept.max() > sys.maxunicode:
+            raise ValueError("classes has characters that do not exist")
+        return np.array(kept).view(f"U{kept.shape[1]}")[:, 0]
+    if not (kept.dtype.kind == kind and kind in _NUMERIC and kept.ndim == 1):
+        raise ValueError("classes is neither numbers nor strings")
+    return kept

@@ -12,8 +12,9 @@ from ridgepass.estimators.batch import Origin, Targets
 from ridgepass.estimators.budget import Plan
 from ridgepass.estimators.labels import Signs
 from ridgepass.estimators.path import RidgePath
-from ridgepass.estimators.settings import Settings
+from ridgepass.estimators.settings import Settings, restored_plan
 from ridgepass.kernels import Float64
+from ridgepass.snapshot import Kept, entry, json_bytes, json_of, take
 from ridgepass.solve import Certificate
 from ridgepass.stream import RidgeStream
 
@@ -47,6 +48,9 @@ class Learned:
     origin : Origin
         What the first batch settled.
     """
+
+    # How the columns of a table become features, for whoever reads tables; JSON can hold it.
+    columns: dict[str, Any] | None = None
 
     def __init__(self, stream: RidgeStream, settings: Settings, plan: Plan, origin: Origin) -> None:
         self.stream = stream
@@ -90,7 +94,46 @@ class Learned:
     def merge(self, other: "Learned") -> None:
         """Take in what another has learned, or raise and stay as it was."""
         self.stream.merge(other.stream)
+        self._merge_columns(other)
         self._expected.clear()
+
+    def _merge_columns(self, other: "Learned") -> None:
+        if self.columns is None and other.columns is not None:
+            self.columns = other.columns
+
+    def snapshot(self) -> Kept:
+        """Return everything as plain data, valid until it changes: hold ``lock``."""
+        return self._snapshot_origin() | {"stream": self.stream.snapshot()}
+
+    def _snapshot_origin(self) -> Kept:
+        return {
+            "settings": self.settings.snapshot(),
+            "plan": take(self.plan),
+            "origin": self.origin.snapshot(),
+            "columns": None if self.columns is None else json_bytes(self.columns),
+        }
+
+    @classmethod
+    def restored(cls, kept: Any) -> Self:
+        """Return what a snapshot was taken of, or raise ValueError."""
+        settings, plan, origin = restored_origin(kept)
+        stream = settings.restored_stream(plan, entry(kept, "stream"))
+        return cls(stream, settings, plan, origin)._checked(kept, [stream])
+
+    def _checked(self, kept: Any, streams: list[RidgeStream]) -> Self:
+        """Take up what is left of a snapshot; raise if its parts do not belong together."""
+        columns, origin = entry(kept, "columns"), self.origin
+        if columns is not None:
+            columns = json_of(columns, "columns")
+            if not isinstance(columns, dict):
+                raise ValueError("columns is not a group of values")
+            self.columns = columns
+        shape = origin.n_features, origin.n_targets, origin.n_targets == 1
+        if any(stream.shape not in (None, shape) for stream in streams):
+            raise ValueError("the stream has other features or targets than the model")
+        if not self.n_rows:
+            raise ValueError("there are no rows behind it")
+        return self
 
     def models(self, alphas: Sequence[float] | Float64) -> Iterator[tuple[Float64, Float64]]:
         """Yield coefficients (n_features, n_targets) and intercepts (n_targets,) for each alpha."""
@@ -167,3 +210,12 @@ class Learned:
         # Predictions use them again: a change in place would show there.
         coefs.flags.writeable = False
         return Solution(alpha, coefs.T, intercept)
+
+
+def restored_origin(kept: Any) -> tuple[Settings, Plan, Origin]:
+    """Return the parts of a snapshot that every kind of `Learned` has."""
+    return (
+        Settings.restored(entry(kept, "settings")),
+        restored_plan(entry(kept, "plan")),
+        Origin.restored(entry(kept, "origin")),
+    )

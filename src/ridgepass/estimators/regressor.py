@@ -1,15 +1,18 @@
 """Ridge regression for scikit-learn."""
 
+import os
+from collections.abc import Iterable, Sequence
+from contextlib import closing
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import MultiOutputMixin, RegressorMixin
+from sklearn.base import MultiOutputMixin, RegressorMixin, clone
 from sklearn.linear_model import Ridge
 
 from ridgepass.estimators.base import StreamingEstimator
 from ridgepass.estimators.batch import Origin, Targets
-from ridgepass.estimators.inputs import check_targets, check_weights
+from ridgepass.estimators.inputs import CheckedRows, check_targets, check_weights, errors_of
 from ridgepass.kernels import Float64
 
 
@@ -54,6 +57,86 @@ class RidgeRegressor(RegressorMixin, MultiOutputMixin, StreamingEstimator):
         """
         return self._train(X, y, sample_weight, whole=False)
 
+    def fit_stream(self, source: Any, target: Any = None, **options: Any) -> Self:
+        """Learn from files, or from any other stream of rows, forgetting all before.
+
+        Memory does not grow with the rows. If reading fails, the estimator stays as it was.
+
+        Parameters
+        ----------
+        source : str, path, list of them, stream of Arrow batches, or iterable of batches
+            What `ridgepass.data.batches` takes, or returns; or an iterable of ``(X, y)`` or
+            ``(X, y, sample_weight)``.
+        target : str or list of str, optional
+            What to predict: the columns' names.
+        **options
+            Of `ridgepass.data.batches`: ``features``, ``exclude``, ``weight``, ``one_hot``,
+            ``nulls``, ``format``, ``batch_rows``.
+
+        Returns
+        -------
+        self
+            The estimator.
+
+        Examples
+        --------
+        >>> import duckdb
+        >>> from ridgepass import StreamingRidge
+        >>> rows = duckdb.sql("select range as x, 3 * range + 1 as y from range(1000)")
+        >>> model = StreamingRidge(alpha=1.0).fit_stream(rows, target="y")
+        >>> print(f"{model.intercept_:.2f} {model.coef_[0]:.2f}")
+        1.00 3.00
+        """
+        from ridgepass.data import Batches, batches
+
+        fresh = clone(self)
+        with errors_of(self):
+            if isinstance(source, Batches) or _is_batches(source):
+                if target is not None or options:
+                    raise ValueError(
+                        "the batches are made already: give target and other options to "
+                        "ridgepass.data.batches instead"
+                    )
+            else:
+                source = batches(source, target, **options)
+            if isinstance(source, Batches):
+                with closing(source.chunks()) as chunks:
+                    for chunk in chunks:
+                        fresh._learn(chunk, source.source)
+            else:
+                for batch in source:
+                    if not isinstance(batch, tuple | list) or len(batch) not in (2, 3):
+                        raise TypeError(
+                            f"a batch is a {type(batch).__name__}: give (X, y) or "
+                            "(X, y, sample_weight)"
+                        )
+                    fresh.partial_fit(*batch)
+            if fresh._learned is None or not fresh._learned.n_rows:
+                raise ValueError(
+                    "the stream has no rows, or none with a weight: there is nothing to learn from"
+                )
+        self._adopt(fresh._learned)
+        self._forget_choice()
+        return self
+
+    def _learn(self, chunk: Any, source: Any) -> None:
+        """Learn from a chunk of `ridgepass.data`, which has checked it."""
+        if chunk.y is None:
+            raise ValueError("there is nothing to predict: say which column is the target")
+        if not chunk.X.shape[0]:
+            return
+        if self._learned is None:
+            given = source.feature_names
+            names = None if given is None else np.array(given, dtype=object)
+            self._train(CheckedRows(chunk.X, names), chunk.y, chunk.weights, whole=False)
+            self._trained().columns = source.describe()
+        else:
+            names = self._learned.origin.names
+            self._train(CheckedRows(chunk.X, names), chunk.y, chunk.weights, whole=False)
+
+    def _forget_choice(self) -> None:
+        """Forget what was chosen by other means than training."""
+
     def predict(self, X: Any) -> Float64:
         """Predict targets.
 
@@ -68,6 +151,21 @@ class RidgeRegressor(RegressorMixin, MultiOutputMixin, StreamingEstimator):
             In float64.
         """
         return self._decision(X)
+
+    def training_score(self) -> float:
+        """Return R² on the rows learned from, averaged over the targets; no row is read again.
+
+        Returns
+        -------
+        float
+            Exact for ``method="exact"``, otherwise estimated from the sketch and exact moments.
+            Without an intercept it is about zero instead of the mean.
+        """
+        learned, model = self._trained(), self._solution()
+        coefs = model.coef.T[None]
+        with learned.lock:
+            scores = learned.stream.r_squared(coefs, learned.stream.intercept(coefs))
+        return float(np.mean(scores))
 
     def to_sklearn(self) -> Ridge:
         """Return a plain `sklearn.linear_model.Ridge` with these coefficients.
@@ -87,6 +185,15 @@ class RidgeRegressor(RegressorMixin, MultiOutputMixin, StreamingEstimator):
         if column:
             values = np.ascontiguousarray(values[:, 0])
         return Targets(values, check_weights(sample_weight, n_rows), column)
+
+
+def _is_batches(source: Any) -> bool:
+    """Whether a source is batches of arrays rather than paths or a table."""
+    if isinstance(source, str | os.PathLike) or hasattr(source, "__arrow_c_stream__"):
+        return False
+    if isinstance(source, Sequence):
+        return not all(isinstance(item, str | os.PathLike) for item in source)
+    return isinstance(source, Iterable) and not hasattr(source, "scanner")
 
 
 class StreamingRidge(RidgeRegressor):

@@ -10,6 +10,7 @@ from ridgepass import validation
 from ridgepass.estimators.budget import Plan, make_plan, parse_memory
 from ridgepass.kernels import Float64
 from ridgepass.sketch import SKETCHES
+from ridgepass.snapshot import Kept, array, entry, flag, float_type, number, part, text, whole
 from ridgepass.stream import RidgeStream
 
 # Streams that differ in these do not describe one problem.
@@ -64,6 +65,16 @@ class Settings:
     def new_stream(self, plan: Plan, random_state: Any, alpha: float | None) -> RidgeStream:
         """Return an empty stream, seeded if its method is random, for an alpha if one is likely."""
         seed = 0 if plan.method in DETERMINISTIC else _draw_seed(random_state)
+        return self._stream(plan, seed, alpha)
+
+    def restored_stream(self, plan: Plan, kept: Any) -> RidgeStream:
+        """Return the stream that a snapshot was taken of."""
+        stream = part(kept, "stream")
+        seed, alpha = entry(stream, "seed"), entry(stream, "alpha")
+        alpha = None if alpha is None else number(alpha, "alpha")
+        return self._stream(plan, whole(seed, "seed"), alpha).restore(stream)
+
+    def _stream(self, plan: Plan, seed: int, alpha: float | None) -> RidgeStream:
         stream = RidgeStream(
             plan.method,
             sketch_size=plan.sketch_size,
@@ -77,10 +88,43 @@ class Settings:
         stream._names = ("X", "y", "sample_weight")
         return stream
 
+    def snapshot(self) -> Kept:
+        """Return the settings as plain data."""
+        kept = {field.name: getattr(self, field.name) for field in fields(self)}
+        return kept | {"dtype": None if self.dtype is None else self.dtype.name}
+
+    @classmethod
+    def restored(cls, kept: Any) -> Self:
+        """Return the settings that a snapshot was taken of, or raise ValueError."""
+        method = text(entry(kept, "method"), "method")
+        if method != "auto" and method not in SKETCHES:
+            raise ValueError(f"method {method!r} is unknown")
+        memory, dtype = entry(kept, "memory"), entry(kept, "dtype")
+        scale = entry(kept, "feature_scale")
+        if scale is not None:
+            scale = array(scale, "feature_scale", np.dtype(np.float64), (None,))
+        return cls(
+            method=method,
+            sketch_size=whole(entry(kept, "sketch_size"), "sketch_size", least=2),
+            memory=None if memory is None else whole(memory, "memory", least=1),
+            fit_intercept=flag(entry(kept, "fit_intercept"), "fit_intercept"),
+            standardize=flag(entry(kept, "standardize"), "standardize"),
+            feature_scale=validation.as_feature_scale(scale),
+            dtype=None if dtype is None else float_type(dtype, "dtype"),
+        )
+
     def differences(self, other: "Settings") -> list[str]:
         """Return the names of the parameters that are not the same."""
         names = [field.name for field in fields(self)]
         return [name for name in names if not _same(getattr(self, name), getattr(other, name))]
+
+
+def restored_plan(kept: Any) -> Plan:
+    """Return the plan that a snapshot was taken of, or raise ValueError."""
+    method = text(entry(kept, "method"), "method")
+    if method not in SKETCHES:
+        raise ValueError(f"method {method!r} is unknown")
+    return Plan(method, whole(entry(kept, "sketch_size"), "sketch_size", least=2))
 
 
 def as_alpha(alpha: Any) -> float:

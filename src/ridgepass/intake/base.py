@@ -6,7 +6,7 @@ bitwise the same state.
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from ridgepass.blocks import Block
 from ridgepass.centring import Mean, shift_factor
 from ridgepass.kernels import Float64, Rows, column_squares
 from ridgepass.scaling import Rescaling, Scaling
+from ridgepass.snapshot import Kept, array, entry, part, put_each, take_each
 
 
 class Batch(NamedTuple):
@@ -42,6 +43,18 @@ class Intake(ABC):
     scaling : Scaling or None
         The columns' units.
     """
+
+    KEEPS: ClassVar = (
+        "filled",
+        "started",
+        "weight",
+        "feature_mean",
+        "target_mean",
+        "offset_mass",
+        "target_offset_mass",
+        "reference",
+        "target_reference",
+    )
 
     def __init__(
         self,
@@ -94,6 +107,38 @@ class Intake(ABC):
     @abstractmethod
     def offset(self) -> Float64:
         """Return the mean of the waiting rows less what they are stored relative to, in units."""
+
+    def snapshot(self) -> Kept:
+        """Return what waits, and the means, as plain data, valid until the next row."""
+        kept = take_each(self, self.KEEPS) | {
+            "waiting_targets": self._targets[: self.filled],
+            "waiting_weights": self._weights[: self.filled],
+            "waiting_rows": self._snapshot_rows(),
+        }
+        return kept if self.scaling is None else kept | {"scaling": self.scaling.snapshot()}
+
+    def restore(self, kept: Kept) -> None:
+        """Take up a snapshot in a fresh intake, or raise ValueError."""
+        put_each(self, self.KEEPS, kept)
+        if self.filled >= self.block_rows:
+            raise ValueError(f"{self.filled} rows wait for a block of {self.block_rows}")
+        for buffer, name in ((self._targets, "targets"), (self._weights, "weights")):
+            waiting = buffer[: self.filled]
+            name = f"waiting_{name}"
+            waiting[:] = array(entry(kept, name), name, waiting.dtype, waiting.shape)
+        if not (self._weights[: self.filled] > 0).all():
+            raise ValueError("waiting_weights are not all above zero")
+        self._restore_rows(entry(kept, "waiting_rows"))
+        if self.scaling is not None:
+            self.scaling.restore(part(entry(kept, "scaling"), "scaling"))
+
+    @abstractmethod
+    def _snapshot_rows(self) -> Any:
+        """Return the waiting rows as plain data."""
+
+    @abstractmethod
+    def _restore_rows(self, kept: Any) -> None:
+        """Take up ``filled`` rows."""
 
     @property
     def nbytes(self) -> int:

@@ -9,6 +9,7 @@ from ridgepass.blocks import Block
 from ridgepass.centring import Mean, shift_factor
 from ridgepass.intake.base import Batch, Intake
 from ridgepass.kernels import Float64, Rows, apply_transposed, is_sparse
+from ridgepass.snapshot import array
 
 
 class DenseIntake(Intake):
@@ -17,12 +18,17 @@ class DenseIntake(Intake):
     def __init__(self, block_rows: int, n_features: int, *args: Any, **options: Any) -> None:
         super().__init__(block_rows, n_features, *args, **options)
         # np.empty costs no memory until a row is written, so blocks that are views never pay.
-        self._rows: Rows = np.empty((block_rows + self.centre, n_features), self.dtype)
+        self._rows: Rows = np.empty((self._room, n_features), self.dtype)
+
+    @property
+    def _room(self) -> int:
+        """Rows of the buffer: a block, and one for the distance of means."""
+        return self.block_rows + self.centre
 
     @property
     def nbytes(self) -> int:
         """Bytes of the buffers, whether filled or not."""
-        return super().nbytes + self._rows.nbytes
+        return super().nbytes + self._room * self.n_features * self.dtype.itemsize
 
     def feed(self, batch: Batch) -> Iterator[Block]:
         """Yield each block that is full now; whole blocks that need no change are views."""
@@ -79,8 +85,18 @@ class DenseIntake(Intake):
         offset /= weights.sum()
         return offset
 
+    def _snapshot_rows(self) -> Rows:
+        return self._rows[: self.filled]
+
+    def _restore_rows(self, kept: Any) -> None:
+        # The buffer is made when a row comes: a model that only predicts needs none.
+        self._rows = array(kept, "waiting_rows", self.dtype, (self.filled, self.n_features))
+
     def _keep(self, batch: Batch, here: slice) -> None:
         self._begin_block()
+        if len(self._rows) < self._room:
+            restored, self._rows = self._rows, np.empty((self._room, self.n_features), self.dtype)
+            self._rows[: self.filled] = restored[: self.filled]
         chunk = batch.rows[here].toarray() if is_sparse(batch.rows) else batch.rows[here]
         taken = self._rows[self.filled : self.filled + len(chunk)]
         reference = self.reference

@@ -11,6 +11,7 @@ from ridgepass.blocks import Block
 from ridgepass.centring import Mean, shift_factor
 from ridgepass.intake.base import Batch, Intake
 from ridgepass.kernels import Float64
+from ridgepass.snapshot import Kept, array, entry
 
 
 class SparseIntake(Intake):
@@ -62,6 +63,24 @@ class SparseIntake(Intake):
     def offset(self) -> Float64:
         """Return zeros, since waiting rows are stored as they were given."""
         return np.zeros(self.n_features)
+
+    def _snapshot_rows(self) -> Kept:
+        rows = self._stacked()
+        index = _index_type(rows.nnz, self.n_features)
+        return {
+            "data": rows.data,
+            "indices": rows.indices.astype(index, copy=False),
+            "indptr": rows.indptr.astype(index, copy=False),
+        }
+
+    def _restore_rows(self, kept: Any) -> None:
+        shape = self.filled, self.n_features
+        data = array(entry(kept, "data"), "data", np.dtype(np.float64), (None,))
+        index = _index_type(len(data), self.n_features)
+        indices = array(entry(kept, "indices"), "indices", index, data.shape)
+        indptr = array(entry(kept, "indptr"), "indptr", index, (self.filled + 1,))
+        _check_places(indices, indptr, self.n_features)
+        self._pieces = [sparse.csr_array((data, indices, indptr), shape)] if self.filled else []
 
     def _stacked(self) -> Any:
         if not self._pieces:
@@ -149,3 +168,23 @@ def _canonical(rows: Any) -> Any:
     own.sum_duplicates()
     own.eliminate_zeros()
     return own
+
+
+def _index_type(n_entries: int, n_features: int) -> np.dtype[Any]:
+    """Return what a snapshot has places in: as short as they may be, for the same file always."""
+    short = max(n_entries, n_features) <= np.iinfo(np.int32).max
+    return np.dtype(np.int32 if short else np.int64)
+
+
+def _check_places(indices: NDArray[Any], indptr: NDArray[Any], n_features: int) -> None:
+    """Raise unless rows are in canonical form: SciPy would read and write wherever they point."""
+    falling = indptr[1:] < indptr[:-1]  # not by differences, which could wrap around
+    if indptr[0] != 0 or falling.any() or indptr[-1] != len(indices):
+        raise ValueError("indptr does not cut the entries into rows")
+    if len(indices) and not (indices.min() >= 0 and indices.max() < n_features):
+        raise ValueError(f"indices has a column beyond {n_features}")
+    rising = np.diff(indices) > 0
+    starts = indptr[1:-1]
+    rising[starts[(starts > 0) & (starts < len(indices))] - 1] = True
+    if not rising.all():
+        raise ValueError("indices has columns out of order")

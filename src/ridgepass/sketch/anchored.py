@@ -1,6 +1,6 @@
 """Frequent Directions that shrink only their tail and keep account of what they lost where."""
 
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -10,6 +10,7 @@ from ridgepass.kernels import gram as inner_products
 from ridgepass.sketch.base import LowRank, faint, inverse_roots
 from ridgepass.sketch.frequent_directions import FrequentDirections
 from ridgepass.sketch.shrink import Plan, Shrink
+from ridgepass.snapshot import Kept, entry, number
 
 # Share of the kept directions that a shrink takes from. A tenth did a little better on stationary
 # streams and worse on streams that change in blocks, two fifths the other way round.
@@ -26,6 +27,8 @@ class AnchoredFrequentDirections(FrequentDirections):
     directions is Desai, Ghashami & Phillips' (2016) parameterised FD: Δ is still the sum of all
     cuts.
     """
+
+    KEEPS: ClassVar[tuple[str, ...]] = (*FrequentDirections.KEEPS, "losses")
 
     def __init__(
         self, n_features: int, sketch_size: int, dtype: np.dtype[Any], seed: int = 0
@@ -62,6 +65,22 @@ class AnchoredFrequentDirections(FrequentDirections):
     def nbytes(self) -> int:
         """Bytes of the arrays kept."""
         return super().nbytes + self.losses.nbytes
+
+    @classmethod
+    def shapes(cls, n_features: int, sketch_size: int) -> Kept:
+        """Return the shapes of the arrays in a snapshot."""
+        return super().shapes(n_features, sketch_size) | {"losses": (sketch_size, sketch_size)}
+
+    def snapshot(self) -> Kept:
+        """Return what the sketch holds as plain data, valid until it changes."""
+        share = self.tail_share
+        return super().snapshot() | {"tail_share": None if share is None else float(share)}
+
+    def restore(self, kept: Kept, n_targets: int = 0) -> None:
+        """Take up a snapshot in a fresh sketch, or raise ValueError."""
+        share = entry(kept, "tail_share")
+        self.tail_share = None if share is None else number(share, "tail_share")
+        super().restore(kept, n_targets)
 
     def _keep(self, values: Float64, cut: float) -> Float64:
         n_shrunk = max(1, round(TAIL * self.sketch_size))

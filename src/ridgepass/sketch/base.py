@@ -19,6 +19,7 @@ from ridgepass.kernels import (
     top_eigenpairs,
     unit_roundoff,
 )
+from ridgepass.snapshot import Kept, put_each, take_each
 
 DOUBLE = unit_roundoff(np.dtype(np.float64))
 
@@ -179,8 +180,9 @@ class Dense:
 class Sketch(ABC):
     """What is remembered of the rows of A.
 
-    A subclass sets ``block_rows``, may set ``sparse_block_rows``, and gives the verbs below. It may
-    rely on ``absorb`` getting validated, finite rows of its own dtype, C-contiguous or sparse.
+    A subclass sets ``block_rows``, may set ``sparse_block_rows``, names in ``KEEPS`` the attributes
+    that its past has gone into, and gives the verbs below. It may rely on ``absorb`` getting
+    validated, finite rows of its own dtype, C-contiguous or sparse.
 
     Parameters
     ----------
@@ -196,6 +198,8 @@ class Sketch(ABC):
 
     block_rows: int
     sparse_block_rows: int
+    # Numbers, arrays that are contiguous in C or Fortran order, and objects with a snapshot.
+    KEEPS: ClassVar[tuple[str, ...]]
 
     def __init__(self, n_features: int, sketch_size: int, dtype: np.dtype[Any], seed: int) -> None:
         self.n_features = n_features
@@ -227,6 +231,19 @@ class Sketch(ABC):
     @abstractmethod
     def nbytes(self) -> int:
         """Bytes of the arrays kept."""
+
+    @classmethod
+    @abstractmethod
+    def shapes(cls, n_features: int, sketch_size: int) -> Kept:
+        """Return the shapes of the arrays in a snapshot, known before there is a sketch."""
+
+    def snapshot(self) -> Kept:
+        """Return what the sketch holds as plain data, valid until it changes."""
+        return take_each(self, self.KEEPS)
+
+    def restore(self, kept: Kept, n_targets: int = 0) -> None:
+        """Take up a snapshot in a fresh sketch of the same options, or raise ValueError."""
+        put_each(self, self.KEEPS, kept)
 
 
 def carried(

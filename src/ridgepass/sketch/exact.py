@@ -1,6 +1,6 @@
 """The paper's rr: AᵀA itself, in d² numbers."""
 
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy.linalg import blas
@@ -8,6 +8,7 @@ from scipy.linalg import blas
 from ridgepass.blocks import Block
 from ridgepass.kernels import Float64, unit_roundoff
 from ridgepass.sketch.base import Dense, Sketch
+from ridgepass.snapshot import Kept
 
 BLOCK_ROWS = 256  # collected before they are added to AᵀA
 
@@ -18,6 +19,8 @@ class ExactCovariance(Sketch):
     Always float64, since exactness is what it is chosen for; ``sketch_size`` plays no part. Sparse
     rows are written out a block at a time: d² numbers are kept anyway.
     """
+
+    KEEPS: ClassVar[tuple[str, ...]] = ("matrix", "n_blocks")
 
     def __init__(
         self, n_features: int, sketch_size: int, dtype: np.dtype[Any], seed: int = 0
@@ -55,6 +58,11 @@ class ExactCovariance(Sketch):
     def nbytes(self) -> int:
         """Bytes of the arrays kept."""
         return self.matrix.nbytes
+
+    @classmethod
+    def shapes(cls, n_features: int, sketch_size: int) -> Kept:
+        """Return the shapes of the arrays in a snapshot."""
+        return {"matrix": (n_features, n_features)}
 
 
 def add_gram(matrix: Float64, rows: Float64) -> None:

@@ -3,7 +3,7 @@
 import math
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from ridgepass.kernels import (
 )
 from ridgepass.sketch.base import DOUBLE, LowRank, Sketch, carried, stretched
 from ridgepass.sketch.shrink import Plan, Rounding, Shrink
+from ridgepass.snapshot import Kept
 
 # The old rows are orthogonal up to rounding, so their part of the Gram matrix is known without
 # looking. Now and then it is measured all the same: errors in it would otherwise add up.
@@ -40,6 +41,16 @@ class FrequentDirections(Sketch):
     σ²_{ℓ+1}, and 0 ⪯ AᵀA − BᵀB ⪯ Δ·I; ``lost`` is the trace of that difference. Once columns have
     been rescaled, Δ is what to expect and Δ + ``allowance`` the bound.
     """
+
+    KEEPS: ClassVar[tuple[str, ...]] = (
+        "rows",
+        "squares",
+        "removed",
+        "allowance",
+        "lost",
+        "updates",
+        "rounding",
+    )
 
     def __init__(
         self, n_features: int, sketch_size: int, dtype: np.dtype[Any], seed: int = 0
@@ -217,6 +228,11 @@ class FrequentDirections(Sketch):
     def nbytes(self) -> int:
         """Bytes of the arrays kept."""
         return self.rows.nbytes + self.squares.nbytes
+
+    @classmethod
+    def shapes(cls, n_features: int, sketch_size: int) -> Kept:
+        """Return the shapes of the arrays in a snapshot."""
+        return {"rows": (sketch_size, n_features), "squares": (sketch_size,)}
 
     def _standing(self) -> Plan:
         """Plan to change nothing."""

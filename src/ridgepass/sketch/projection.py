@@ -1,7 +1,7 @@
 """Random projections of A and b: dense signs, and the CountSketch."""
 
 from abc import abstractmethod
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy import sparse
@@ -21,6 +21,7 @@ from ridgepass.kernels import (
     stacked_gram,
 )
 from ridgepass.sketch.base import LowRank, Sketch
+from ridgepass.snapshot import Kept, array, entry
 
 
 class Projection(Sketch):
@@ -29,6 +30,8 @@ class Projection(Sketch):
     The columns of Π for a block are drawn from the seed and the block's number alone, so they
     need no state and do not depend on how the rows arrived. Nothing is known of the error.
     """
+
+    KEEPS: ClassVar[tuple[str, ...]] = ("rows", "draws")
 
     def __init__(
         self, n_features: int, sketch_size: int, dtype: np.dtype[Any], seed: int = 0
@@ -109,6 +112,22 @@ class Projection(Sketch):
     def nbytes(self) -> int:
         """Bytes of the arrays kept."""
         return self.rows.nbytes + (0 if self.targets is None else self.targets.nbytes)
+
+    @classmethod
+    def shapes(cls, n_features: int, sketch_size: int) -> Kept:
+        """Return the shapes of the arrays in a snapshot."""
+        return {"rows": (sketch_size, n_features)}
+
+    def snapshot(self) -> Kept:
+        """Return what the sketch holds as plain data, valid until it changes."""
+        return super().snapshot() | {"targets": self.targets}
+
+    def restore(self, kept: Kept, n_targets: int = 0) -> None:
+        """Take up a snapshot in a fresh sketch, or raise ValueError."""
+        targets, shape = entry(kept, "targets"), (self.sketch_size, n_targets)
+        if targets is not None:
+            self.targets = array(targets, "targets", np.dtype(np.float64), shape)
+        super().restore(kept, n_targets)
 
     def _projected(self, columns: Float64, targets: Float64) -> Float64:
         projected: Float64 = columns @ targets

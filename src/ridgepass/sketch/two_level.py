@@ -1,6 +1,6 @@
 """Two-level Frequent Directions (Huang 2018): what the first level removes is sampled and kept."""
 
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy.linalg import block_diag
@@ -11,6 +11,7 @@ from ridgepass.kernels import Float64, Rows, mix_into, orthogonal_mix, stacked_g
 from ridgepass.sketch.base import LowRank, Sketch
 from ridgepass.sketch.frequent_directions import FrequentDirections
 from ridgepass.sketch.shrink import Shrink
+from ridgepass.snapshot import Kept
 
 
 class TwoLevelFrequentDirections(Sketch):
@@ -20,6 +21,8 @@ class TwoLevelFrequentDirections(Sketch):
     to its squared norm over all the mass removed so far, and reweighted, so that E[QᵀQ] is the
     removed part as long as the second level has not shrunk.
     """
+
+    KEEPS: ClassVar[tuple[str, ...]] = ("first", "second", "waiting")
 
     def __init__(
         self, n_features: int, sketch_size: int, dtype: np.dtype[Any], seed: int = 0
@@ -98,6 +101,15 @@ class TwoLevelFrequentDirections(Sketch):
     def nbytes(self) -> int:
         """Bytes of the arrays kept."""
         return self.first.nbytes + self.second.nbytes + self.waiting.nbytes
+
+    @classmethod
+    def shapes(cls, n_features: int, sketch_size: int) -> Kept:
+        """Return the shapes of the arrays in a snapshot."""
+        second_size = sketch_size // 2
+        return {
+            "first": FrequentDirections.shapes(n_features, sketch_size - second_size),
+            "second": FrequentDirections.shapes(n_features, second_size),
+        }
 
     def _shrink(self, block: Block, columns: Float64 | None = None) -> tuple[Shrink, float]:
         """Shrink the first level with one block, keeping the vectors of what is removed too."""

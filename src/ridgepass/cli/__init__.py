@@ -1,0 +1,16 @@
+"""The command line: ``ridgepass fit | predict | merge | inspect | demo``."""
+
+import sys
+from collections.abc import Sequence
+
+
+def main(tokens: Sequence[str] | None = None) -> None:
+    """Run one command and leave with its exit code."""
+    try:
+        from ridgepass.cli.app import run
+    except ImportError as error:
+        sys.stderr.write(
+            f"ridgepass: the command line needs {error.name}: pip install 'ridgepass[cli]'\n"
+        )
+        sys.exit(2)
+    sys.exit(run(sys.argv[1:] if tokens is None else tokens))

@@ -1,0 +1,308 @@
+"""The commands and their options."""
+
+import os
+import sys
+import traceback
+import warnings
+from collections.abc import Sequence
+from importlib.metadata import version
+from typing import Annotated, Any, Literal
+
+from cyclopts import App, CycloptsError, Parameter
+
+from ridgepass.cli import examples
+from ridgepass.cli.options import (
+    DASH,
+    parse_alpha,
+    parse_seconds,
+    sources,
+    split_categories,
+    split_names,
+)
+from ridgepass.cli.show import say
+
+Method = Literal["auto", "exact", "anchored", "fd", "rfd", "isvd", "2lfd", "rp", "cs"]
+Nulls = Literal["error", "drop", "zero", "mean"]
+Format = Literal["parquet", "csv", "arrow", "npy", "svmlight"]
+Data = Annotated[list[str], Parameter(show_default=False)]
+Output = Annotated[str, Parameter(alias="-o")]
+Many = Annotated[tuple[str, ...], Parameter(show_default=False)]
+Flag = Annotated[bool, Parameter(show_default=False)]
+
+app = App(
+    name="ridgepass",
+    help=(
+        "Ridge regression in one pass over files of any length, in memory that does not grow, "
+        "with a certificate of how far the answer is from the exact one."
+    ),
+    version=version("ridgepass"),
+    help_epilogue=examples.OVERVIEW,
+    default_parameter=Parameter(negative=()),
+)
+
+
+@app.command(help_epilogue=examples.FIT)
+def fit(
+    data: Data,
+    /,
+    *,
+    output: Output,
+    target: Annotated[tuple[str, ...], Parameter(alias="-t", show_default=False)] = (),
+    alpha: str = "1",
+    features: Many = (),
+    exclude: Many = (),
+    weight: str | None = None,
+    one_hot: Many = (),
+    nulls: Nulls = "error",
+    format: Format | None = None,
+    method: Method = "auto",
+    sketch_size: int = 256,
+    memory: str | None = None,
+    dtype: Literal["float32", "float64"] | None = None,
+    standardize: Flag = False,
+    no_intercept: Flag = False,
+    seed: int = 0,
+    checkpoint: str | None = None,
+    every: str = "60s",
+    resume: Flag = False,
+    json: Flag = False,
+    quiet: Annotated[bool, Parameter(alias="-q", show_default=False)] = False,
+) -> None:
+    """Fit a model in one pass over files.
+
+    Parameters
+    ----------
+    data
+        Files, directories, patterns such as "data/**/*.parquet", or - for standard input (CSV or
+        an Arrow stream). Parquet, CSV (.gz too), Arrow IPC or Feather, .npy and svmlight.
+        Directories called key=value add a column.
+    output
+        The model file to write.
+    target
+        Column to predict; several with commas. For .npy a column's number (-1 is the last) or
+        a .npy file of targets; svmlight files have it in each line.
+    alpha
+        The ridge parameter, or auto to choose it in the same pass.
+    features
+        Columns to learn from, as names or patterns; all others by default. Numbers, booleans and
+        lists of equal length.
+    exclude
+        Columns to leave out, as names or patterns.
+    weight
+        Column of sample weights.
+    one_hot
+        Columns of categories, each category a feature; COL=a,b,c gives the categories, otherwise
+        they are collected beforehand.
+    nulls
+        What becomes of missing values; mean reads the data once more beforehand.
+    format
+        The files' format, if their names do not tell.
+    method
+        How XᵀX is remembered.
+    sketch_size
+        Rows of the sketch.
+    memory
+        A budget such as 512MB, which sets the sketch size.
+    dtype
+        What the sketch is kept in; by default as the data is.
+    standardize
+        Let alpha treat features as if divided by their standard deviations.
+    no_intercept
+        Fit no intercept.
+    seed
+        For the random methods 2lfd, rp and cs.
+    checkpoint
+        Write a checkpoint here now and then; it is removed when the model is written.
+    every
+        How often.
+    resume
+        Go on from the checkpoint. The model comes out the same, to the last byte.
+    json
+        Print the summary as JSON.
+    quiet
+        Show no progress.
+    """
+    from ridgepass.cli.fit import Saving, Training
+
+    if resume and checkpoint is None:
+        raise ValueError("--resume needs to know where from: give --checkpoint PATH as before")
+    reading = {
+        "target": split_names(target) or None,
+        "features": split_names(features) or None,
+        "exclude": split_names(exclude) or None,
+        "weight": weight,
+        "one_hot": split_categories(one_hot) or None,
+        "nulls": nulls,
+        "format": format,
+    }
+    parameters = {
+        "alpha": parse_alpha(alpha),
+        "sketch_size": sketch_size,
+        "memory": memory,
+        "method": method,
+        "fit_intercept": not no_intercept,
+        "standardize": standardize,
+        "dtype": dtype,
+        "random_state": seed,
+    }
+    saving = None if checkpoint is None else Saving(checkpoint, parse_seconds(every), resume)
+    Training(sources(data), reading, parameters, saving, quiet).run(output, as_json=json)
+
+
+@app.command(help_epilogue=examples.PREDICT)
+def predict(
+    model: str,
+    data: Data,
+    /,
+    *,
+    output: Annotated[str | None, Parameter(alias="-o")] = None,
+    bounds: Flag = False,
+    keep: Many = (),
+    alpha: float | None = None,
+    nulls: Nulls | None = None,
+    format: Format | None = None,
+    output_format: Literal["csv", "parquet", "arrow"] | None = None,
+    quiet: Annotated[bool, Parameter(alias="-q", show_default=False)] = False,
+) -> None:
+    """Predict for every row of files.
+
+    Parameters
+    ----------
+    model
+        A model file.
+    data
+        Files, directories, patterns, or - for standard input, as in fit; with the columns that the
+        model was trained on, in any order.
+    output
+        A .csv, .parquet or .arrow file; standard output by default.
+    bounds
+        Add the columns lower and upper: the certified interval around exact ridge's prediction.
+    keep
+        Columns of the data to copy to the output, such as a key.
+    alpha
+        Another alpha than the model's; no row is trained on again.
+    nulls
+        What becomes of missing values; as in training by default. Rows to drop get no prediction.
+    format
+        The files' format, if their names do not tell.
+    output_format
+        The output's format, if its name does not tell; csv on standard output by default.
+    quiet
+        Show no progress.
+    """
+    from ridgepass.cli.predict import predict as run_predict
+
+    run_predict(
+        model,
+        sources(data),
+        None if output in (None, DASH) else output,
+        bounds=bounds,
+        keep=split_names(keep),
+        alpha=alpha,
+        nulls=nulls,
+        format=format,
+        output_format=output_format,
+        quiet=quiet or output in (None, DASH),
+    )
+
+
+@app.command(help_epilogue=examples.MERGE)
+def merge(models: Data, /, *, output: Output, json: Flag = False) -> None:
+    """Merge models of parts of the data, as if all rows had been one stream.
+
+    Parameters
+    ----------
+    models
+        Model files of the same columns, two or more.
+    output
+        The model file to write; it may be one of them.
+    json
+        Print the summary as JSON.
+    """
+    from ridgepass.cli.models import merge as run_merge
+
+    run_merge(models, output, as_json=json)
+
+
+@app.command(help_epilogue=examples.INSPECT)
+def inspect(models: Data, /, *, alpha: float | None = None, json: Flag = False) -> None:
+    """Say what model files hold, and how good they are.
+
+    Parameters
+    ----------
+    models
+        Model files or checkpoints.
+    alpha
+        Look at another alpha than the model's.
+    json
+        Print JSON.
+    """
+    from ridgepass.cli.models import inspect as run_inspect
+
+    run_inspect(models, alpha=alpha, as_json=json)
+
+
+@app.command(help_epilogue=examples.DEMO)
+def demo(
+    *, rows: int = 8192, features: int = 2048, sketch_size: int = 128, alpha: float = 32768.0
+) -> None:
+    """Stream the paper's HR data through its algorithms and ours, beside exact ridge.
+
+    Parameters
+    ----------
+    rows
+        Rows to stream.
+    features
+        Columns.
+    sketch_size
+        Rows of the sketches.
+    alpha
+        The ridge parameter.
+    """
+    from ridgepass.demo import run_demo
+
+    run_demo(rows, features, sketch_size, alpha)
+
+
+def run(tokens: Sequence[str]) -> int:
+    """Run one command and return its exit code: 0, 2 for bad input, 130 if interrupted."""
+    from ridgepass.cli.fit import StopRequestedError
+
+    warnings.showwarning = _warn  # type: ignore[assignment]
+    given = [DASH if token == "-" else token for token in tokens]
+    try:
+        app(given, exit_on_error=False, print_error=False, result_action="return_value")
+    except (KeyboardInterrupt, StopRequestedError) as error:
+        say(f"ridgepass: {str(error) or 'interrupted'}")
+        return 130
+    except BrokenPipeError:  # whoever read the output has seen enough
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - for what is still in the buffer
+        return 1
+    except MemoryError:
+        return _fail("not enough memory: lower --sketch-size, or set a budget with --memory")
+    except CycloptsError as error:
+        return _fail(f"{error} (ridgepass --help tells more)")
+    except (ValueError, TypeError, OSError, ImportError) as error:
+        if os.environ.get("RIDGEPASS_DEBUG"):
+            traceback.print_exc()
+        return _fail(_message(error))
+    return 0
+
+
+def _fail(message: str) -> int:
+    text = " ".join(message.replace(DASH, "-").split())
+    say(f"ridgepass: error: {text}")
+    return 2
+
+
+def _message(error: Exception) -> str:
+    if isinstance(error, OSError) and error.filename is not None:
+        return f"{error.filename}: {error.strerror}"
+    text = str(error)
+    for owner in ("StreamingRidgeCV: ", "StreamingRidgeClassifier: ", "StreamingRidge: "):
+        text = text.replace(owner, "")
+    return text
+
+
+def _warn(message: Warning | str, *_: Any, **__: Any) -> None:
+    say(f"ridgepass: warning: {' '.join(str(message).split())}")

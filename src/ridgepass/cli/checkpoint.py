@@ -1,0 +1,112 @@
+"""Stopping and going on: what a checkpoint notes beside the model, and how it is checked."""
+
+import hashlib
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from ridgepass.data.files import File
+from ridgepass.data.source import Position
+from ridgepass.store import FormatError, read, save
+
+NOTE = "checkpoint"
+_EDGE = 1 << 16  # bytes at either end of a file that are looked at
+
+
+@dataclass(frozen=True)
+class Input:
+    """A file as it was when reading began."""
+
+    path: str
+    size: int
+    modified: int
+    edges: str
+
+    @classmethod
+    def of(cls, file: File) -> "Input":
+        """Take down what tells a file from another of the same name."""
+        with open(file.path, "rb") as stream:
+            status = os.fstat(stream.fileno())
+            digest = hashlib.sha256(stream.read(_EDGE))
+            stream.seek(max(status.st_size - _EDGE, 0))
+            digest.update(stream.read(_EDGE))
+        return cls(file.path, status.st_size, status.st_mtime_ns, digest.hexdigest())
+
+
+@dataclass(frozen=True)
+class Counts:
+    """What has been counted while reading."""
+
+    read: int = 0
+    dropped: int = 0
+    unknown: int = 0
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A model in the making, and where to go on."""
+
+    model: Any
+    position: Position
+    counts: Counts
+
+
+def write_checkpoint(
+    path: str,
+    model: Any,
+    position: Position,
+    counts: Counts,
+    options: Mapping[str, Any],
+    inputs: Sequence[Input],
+) -> None:
+    """Write all that going on needs, atomically."""
+    note = {
+        "options": dict(options),
+        "inputs": [asdict(one) for one in inputs],
+        "position": list(position),
+        "counts": asdict(counts),
+    }
+    save(model, path, notes={NOTE: note})
+
+
+def read_checkpoint(path: str, options: Mapping[str, Any], inputs: Sequence[Input]) -> Checkpoint:
+    """Take it up again, or raise if it belongs to another command or to other files."""
+    stored = read(path)
+    note = stored.notes.get(NOTE)
+    if note is None:
+        raise FormatError(
+            f"{path} is a finished model, not a checkpoint: give --checkpoint another path"
+        )
+    try:
+        before = [Input(**one) for one in note["inputs"]]
+        position, counts = Position(*note["position"]), Counts(**note["counts"])
+        options_before = dict(note["options"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise FormatError(
+            f"{path} was written by another version: delete it to begin again"
+        ) from error
+    for name in {**options_before, **options}:
+        if options_before.get(name) != options.get(name):
+            flag = "--" + name.replace("_", "-")
+            raise ValueError(
+                f"{flag} was {options_before.get(name)!r} when {path} was written and is "
+                f"{options.get(name)!r} now: set it back, or delete the checkpoint to begin again"
+            )
+    _check_inputs(path, before, inputs)
+    return Checkpoint(stored.model, position, counts)
+
+
+def _check_inputs(path: str, before: Sequence[Input], now: Sequence[Input]) -> None:
+    remedy = f"put it back as it was, or delete {path} to begin again"
+    found = {one.path: one for one in now}
+    for one in before:
+        other = found.pop(one.path, None)
+        if other is None:
+            raise ValueError(f"{one.path} is missing since {path} was written: {remedy}")
+        if other != one:
+            raise ValueError(f"{one.path} has changed since {path} was written: {remedy}")
+    if found:
+        raise ValueError(f"{next(iter(found))} is new since {path} was written: {remedy}")
+    if [one.path for one in before] != [one.path for one in now]:
+        raise ValueError(f"the inputs are in another order than when {path} was written: {remedy}")

@@ -1,0 +1,196 @@
+"""Training from files, with checkpoints."""
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from ridgepass.cli.checkpoint import Checkpoint, Counts, Input, read_checkpoint, write_checkpoint
+from ridgepass.cli.options import check_output
+from ridgepass.cli.progress import Watch
+from ridgepass.cli.show import (
+    certified,
+    description,
+    lines_of,
+    peak_memory,
+    print_json,
+    print_table,
+    say,
+)
+from ridgepass.data.opening import find_inputs, open_source
+from ridgepass.data.source import Position, Source
+from ridgepass.estimators import StreamingRidge, StreamingRidgeCV
+from ridgepass.store import save
+
+
+class StopRequestedError(Exception):
+    """A signal asked to stop, and a checkpoint has been written."""
+
+
+@dataclass(frozen=True)
+class Saving:
+    """Where and how often checkpoints are written, and whether to go on from one."""
+
+    path: str
+    every: float
+    resume: bool
+
+
+@dataclass
+class Training:
+    """One run of ``ridgepass fit``.
+
+    Attributes
+    ----------
+    data : list of str
+        The inputs.
+    reading : dict
+        Options of `ridgepass.data.batches`.
+    parameters : dict
+        Parameters of the estimator; an alpha of None is chosen in the pass.
+    saving : Saving or None
+        For checkpoints.
+    quiet : bool
+        Show no progress.
+    """
+
+    data: list[str]
+    reading: dict[str, Any]
+    parameters: dict[str, Any]
+    saving: Saving | None = None
+    quiet: bool = False
+    counts: Counts = field(default_factory=Counts)
+
+    def run(self, output: str, *, as_json: bool) -> None:
+        """Train, save, and say what came out."""
+        begun = time.monotonic()
+        files = find_inputs(self.data, self.reading["format"])
+        paths = [file.path for file in files]
+        check_output(output, paths)
+        inputs, before = [], None
+        if self.saving is not None:
+            if not files:
+                raise ValueError("standard input cannot be read again: leave --checkpoint out")
+            check_output(self.saving.path, [*paths, output])
+            inputs = [Input.of(file) for file in files]
+            before = self._take_up(self.saving, inputs)
+        model = before.model if before is not None else self._new_model()
+        model._check_parameters()
+        source = open_source(paths or self.data, **self.reading)
+        if not source.has_targets:
+            raise ValueError("there is nothing to predict: name the target's column with --target")
+        if before is not None:
+            self.counts = before.counts
+            means = (model._learned.columns or {}).get("means")
+            source.columns = replace(source.columns, means=None if means is None else tuple(means))
+        self._read(model, source, before.position if before is not None else Position(), inputs)
+        if not getattr(model, "_learned", None):
+            raise ValueError(f"{', '.join(self.data)}: there is no row to learn from")
+        save(model, output)
+        if self.saving is not None and os.path.exists(self.saving.path):
+            os.unlink(self.saving.path)
+        self._report(model, output, time.monotonic() - begun, as_json)
+
+    def _take_up(self, saving: Saving, inputs: list[Input]) -> Checkpoint | None:
+        if not os.path.exists(saving.path):
+            if saving.resume:
+                say(f"no checkpoint {saving.path} yet: beginning at the first row")
+            return None
+        if not saving.resume:
+            raise ValueError(
+                f"{saving.path} is there already: add --resume to go on from it, or delete it to "
+                "begin again"
+            )
+        found = read_checkpoint(saving.path, self._options(), inputs)
+        say(f"going on from {saving.path} after {found.counts.read:,} rows")
+        return found
+
+    def _options(self) -> dict[str, Any]:
+        return {**self.reading, **self.parameters}
+
+    def _new_model(self) -> Any:
+        parameters = dict(self.parameters)
+        alpha = parameters.pop("alpha")
+        if alpha is None:
+            return StreamingRidgeCV(**parameters)
+        return StreamingRidge(alpha, **parameters)
+
+    def _read(self, model: Any, source: Source, start: Position, inputs: list[Input]) -> None:
+        saving, n_bytes, saved = self.saving, 0, time.monotonic()
+
+        def ask() -> float | None:
+            return None if model._learned is None or model.method_ == "exact" else certified(model)
+
+        watch = Watch(
+            source.n_rows, source.n_bytes, quiet=self.quiet, ask=ask, done=self.counts.read
+        )
+        with _stop_asked(saving is not None) as asked, watch:
+            with closing(source.chunks(start)) as chunks:  # type: ignore[type-var]
+                for chunk in chunks:
+                    model._learn(chunk, source)
+                    self.counts = Counts(
+                        self.counts.read + chunk.n_read,
+                        self.counts.dropped + chunk.n_read - chunk.X.shape[0],
+                        self.counts.unknown + chunk.unknown,
+                    )
+                    n_bytes = chunk.n_bytes
+                    watch.update(self.counts.read, n_bytes)
+                    if saving is None or model._learned is None:
+                        continue
+                    if asked or time.monotonic() - saved >= saving.every:
+                        options = self._options()
+                        write_checkpoint(
+                            saving.path, model, chunk.end, self.counts, options, inputs
+                        )
+                        saved = time.monotonic()
+                    if asked:
+                        raise StopRequestedError(
+                            f"stopped after {self.counts.read:,} rows: the same command with "
+                            "--resume goes on"
+                        )
+            watch.finish(self.counts.read, n_bytes)
+
+    def _report(self, model: Any, output: str, seconds: float, as_json: bool) -> None:
+        if self.counts.unknown:
+            say(
+                f"ridgepass: warning: {self.counts.unknown:,} values are of no known category and "
+                "count as all zeros"
+            )
+        if self.counts.dropped:
+            say(f"ridgepass: {self.counts.dropped:,} rows with missing values were dropped")
+        facts = {
+            **description(model),
+            "rows_dropped": self.counts.dropped,
+            "unknown_categories": self.counts.unknown,
+            "seconds": seconds,
+            "peak_memory": peak_memory(),
+            "output": output,
+        }
+        if as_json:
+            print_json(facts)
+        else:
+            print_table(lines_of(facts), title=output)
+
+
+@contextmanager
+def _stop_asked(graceful: bool) -> Iterator[list[int]]:
+    """Collect requests to stop, so that a batch is never cut in half; the second one insists."""
+    asked: list[int] = []
+    if not graceful:
+        yield asked
+        return
+
+    def note(number: int, frame: Any) -> None:
+        if asked:
+            raise KeyboardInterrupt
+        asked.append(number)
+
+    before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield asked
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

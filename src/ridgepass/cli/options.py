@@ -1,0 +1,76 @@
+"""What options mean: lists, durations, outputs."""
+
+import errno
+import os
+import re
+from collections.abc import Iterable, Sequence
+
+# A lone "-" would be taken for an option; no file can have this name.
+DASH = "\0-"
+_SECONDS = {"ms": 0.001, "": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
+
+
+def split_names(values: Iterable[str]) -> list[str]:
+    """Return names given one by one or with commas between them."""
+    return [name for value in values for name in value.split(",") if name]
+
+
+def split_categories(values: Iterable[str]) -> dict[str, list[str] | None]:
+    """Return columns with the categories given for them, or None.
+
+    Examples
+    --------
+    >>> split_categories(["city,street", "size=S,M,L"])
+    {'city': None, 'street': None, 'size': ['S', 'M', 'L']}
+    """
+    found: dict[str, list[str] | None] = {}
+    for value in values:
+        name, given, categories = value.partition("=")
+        if given:
+            found[name] = [category for category in categories.split(",") if category]
+        else:
+            found.update(dict.fromkeys(split_names([value])))
+    return found
+
+
+def parse_alpha(text: str) -> float | None:
+    """Return a ridge parameter, None for one that is to be chosen."""
+    if text == "auto":
+        return None
+    try:
+        return float(text)
+    except ValueError:
+        raise ValueError(f"--alpha {text} is not a number: give one, or auto") from None
+
+
+def parse_seconds(text: str) -> float:
+    """Return a duration in seconds.
+
+    Examples
+    --------
+    >>> parse_seconds("90"), parse_seconds("5m"), parse_seconds("250ms")
+    (90.0, 300.0, 0.25)
+    """
+    match = re.fullmatch(r"(\d+(?:\.\d*)?|\.\d+) *([a-z]*)", text.strip().lower())
+    if match is None or match[2] not in _SECONDS:
+        raise ValueError(f"--every {text} is not a duration: give 60s, 5m or 1h")
+    return float(match[1]) * _SECONDS[match[2]]
+
+
+def sources(data: Sequence[str]) -> list[str]:
+    """Return the inputs, standard input as the rest of the package calls it."""
+    return ["-" if name == DASH else name for name in data]
+
+
+def check_output(path: str, inputs: Iterable[str] = ()) -> None:
+    """Raise now rather than after hours if a file cannot be written."""
+    folder = os.path.dirname(os.path.abspath(path))
+    if os.path.isdir(path):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+    if not os.path.isdir(folder):
+        raise FileNotFoundError(errno.ENOENT, "no such directory to write to", folder)
+    if not os.access(folder, os.W_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), folder)
+    real = os.path.realpath(path)
+    if any(os.path.realpath(name) == real for name in inputs):
+        raise ValueError(f"{path} is an input too: name another output")

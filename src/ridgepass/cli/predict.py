@@ -1,0 +1,177 @@
+"""Predictions for files, as files."""
+
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.ipc
+import pyarrow.parquet
+
+from ridgepass.cli.options import check_output
+from ridgepass.cli.progress import Watch
+from ridgepass.cli.show import say
+from ridgepass.data.opening import find_inputs, open_for_prediction
+from ridgepass.data.source import Chunk, Source
+from ridgepass.estimators import StreamingRidgeClassifier
+from ridgepass.estimators.inputs import CheckedRows
+from ridgepass.store import load, replacing
+
+FORMATS = ("csv", "parquet", "arrow")
+_SUFFIXES = {
+    ".csv": "csv",
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".arrow": "arrow",
+    ".feather": "arrow",
+    ".ipc": "arrow",
+}
+
+
+def predict(
+    path: str,
+    data: list[str],
+    output: str | None,
+    *,
+    bounds: bool,
+    keep: Sequence[str],
+    alpha: float | None,
+    nulls: str | None,
+    format: str | None,
+    output_format: str | None,
+    quiet: bool,
+) -> None:
+    """Predict for every row, in order; ``output`` None is standard output."""
+    kind = _kind_of(output, output_format)
+    model = load(path)
+    if alpha is not None:
+        model = model.at(alpha)
+    if bounds and isinstance(model, StreamingRidgeClassifier):
+        raise ValueError(f"{path} is a classifier, whose labels have no bounds: leave out --bounds")
+    files = find_inputs(data, format)
+    if output is not None:
+        check_output(output, [path, *(file.path for file in files)])
+    learned = model._trained()
+    source = open_for_prediction(
+        [file.path for file in files] or data,
+        learned.columns,
+        None if learned.origin.names is None else learned.origin.names.tolist(),
+        learned.origin.n_features,
+        nulls=nulls,
+        format=format,
+        keep=keep,
+    )
+    rows, n_bytes, unknown, missing = 0, 0, 0, 0
+    with (
+        _writer(output, kind) as writer,
+        Watch(source.n_rows, source.n_bytes, quiet=quiet) as watch,
+    ):
+        with closing(source.chunks()) as chunks:  # type: ignore[type-var]
+            for chunk in chunks:
+                writer.write(_predicted(model, source, chunk, bounds))
+                rows, n_bytes = rows + chunk.n_read, chunk.n_bytes
+                unknown += chunk.unknown
+                missing += chunk.n_read - chunk.X.shape[0]
+                watch.update(rows, n_bytes)
+        if not rows:
+            raise ValueError(f"{', '.join(data)}: there is no row to predict for")
+        watch.finish(rows, n_bytes)
+    if unknown:
+        say(
+            f"ridgepass: warning: {unknown:,} values are of no category seen in training and count "
+            "as all zeros"
+        )
+    if missing:
+        say(f"ridgepass: warning: {missing:,} rows with missing values have no prediction")
+
+
+def _predicted(model: Any, source: Source, chunk: Chunk, bounds: bool) -> pa.RecordBatch:
+    origin = model._trained().origin
+    X = CheckedRows(chunk.X, origin.names)
+    columns: dict[str, Any] = {}
+    if chunk.extras is not None:
+        columns.update(zip(chunk.extras.schema.names, chunk.extras.columns, strict=True))
+    if chunk.X.shape[0]:
+        values = model.predict(X)
+        width = model.certificate().prediction_bound(X) if bounds else None
+    else:
+        values = width = np.empty((0, origin.n_targets) if origin.n_targets > 1 else 0)
+    named = (model._trained().columns or {}).get("targets") or []
+    several = values.ndim == 2
+    for i in range(values.shape[1] if several else 1):
+        end = f"_{named[i] if len(named) == values.shape[1] else i}" if several else ""
+        column = values[:, i] if several else values
+        columns[f"prediction{end}"] = _spread(column, chunk)
+        if width is not None and bounds:
+            by = width[:, i] if several else width
+            columns[f"lower{end}"] = _spread(column - by, chunk)
+            columns[f"upper{end}"] = _spread(column + by, chunk)
+    return pa.RecordBatch.from_pydict(columns)
+
+
+def _spread(values: Any, chunk: Chunk) -> pa.Array:
+    """Return predictions with nulls for the rows that were dropped."""
+    if chunk.present is None:
+        return pa.array(values)
+    at = np.cumsum(chunk.present) - 1
+    return pa.array(values).take(pa.array(at, mask=~chunk.present))
+
+
+def _kind_of(output: str | None, given: str | None) -> str:
+    if given is not None:
+        if output is None and given == "parquet":
+            raise ValueError("Parquet cannot be written to a pipe: choose csv or arrow, or -o FILE")
+        return given
+    if output is None:
+        return "csv"
+    found = next((kind for end, kind in _SUFFIXES.items() if output.lower().endswith(end)), None)
+    if found is None:
+        raise ValueError(
+            f"{output} is of no known format: end its name in {', '.join(_SUFFIXES)}, or say which "
+            f"with --output-format"
+        )
+    return found
+
+
+class _Writer:
+    """Opens the file when the first batch tells the columns."""
+
+    def __init__(self, sink: Any, kind: str) -> None:
+        self.sink, self.kind = sink, kind
+        self.opened: Any = None
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        if self.opened is None:
+            self.opened = self._open(batch.schema)
+        self.opened.write_batch(batch)
+
+    def _open(self, schema: pa.Schema) -> Any:
+        if self.kind == "csv":
+            options = pa.csv.WriteOptions(quoting_header="none")  # quotes where needed all the same
+            return pa.csv.CSVWriter(self.sink, schema, write_options=options)
+        if self.kind == "parquet":
+            return pa.parquet.ParquetWriter(self.sink, schema)
+        if self.sink is sys.stdout.buffer:
+            return pa.ipc.new_stream(self.sink, schema)
+        return pa.ipc.new_file(self.sink, schema)
+
+    def close(self) -> None:
+        if self.opened is not None:
+            self.opened.close()
+
+
+@contextmanager
+def _writer(output: str | None, kind: str) -> Iterator[_Writer]:
+    if output is None:
+        writer = _Writer(sys.stdout.buffer, kind)
+        yield writer
+        writer.close()
+        sys.stdout.buffer.flush()
+        return
+    with replacing(output) as sink:
+        writer = _Writer(sink, kind)
+        yield writer
+        writer.close()

@@ -1,0 +1,134 @@
+"""What is printed: tables, JSON, and numbers as people read them."""
+
+import json
+import resource
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+_UNITS = ["bytes", "kB", "MB", "GB", "TB"]
+
+
+def amount(n_bytes: float) -> str:
+    """Return bytes as text.
+
+    Examples
+    --------
+    >>> amount(512), amount(1.5e6), amount(2e9)
+    ('512 bytes', '1.5 MB', '2 GB')
+    """
+    power = 0
+    while n_bytes >= 1000 and power < len(_UNITS) - 1:
+        n_bytes, power = n_bytes / 1000, power + 1
+    return f"{n_bytes:.3g} {_UNITS[power]}"
+
+
+def duration(seconds: float) -> str:
+    """Return seconds as text.
+
+    Examples
+    --------
+    >>> duration(0.25), duration(75), duration(7265)
+    ('0.25 s', '1 min 15 s', '2 h 1 min')
+    """
+    if seconds < 60:
+        return f"{seconds:.2g} s" if seconds < 10 else f"{seconds:.0f} s"
+    minutes = int(seconds // 60)
+    if minutes < 60:
+        return f"{minutes} min {seconds % 60:.0f} s"
+    return f"{minutes // 60} h {minutes % 60} min"
+
+
+def share(value: float | None) -> str:
+    """Return a certified relative error as text."""
+    if value is None:
+        return "none"
+    if value < 1e-6:
+        return f"{value:.1g}"
+    return f"{value:.2%}" if value < 10 else f"{value:.3g} times its norm"
+
+
+def peak_memory() -> int:
+    """Return the most memory this process ever had, in bytes."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024
+
+
+def certified(model: Any) -> float | None:
+    """Return the certified relative error of a model, the largest of its targets; None for none."""
+    worst = float(np.max(model.certificate().relative))
+    return worst if np.isfinite(worst) else None
+
+
+def description(model: Any) -> dict[str, Any]:
+    """Return what a model is and how good, as plain data."""
+    learned = model._trained()
+    described = learned.columns or {}
+    score = model.training_score() if hasattr(model, "training_score") else None
+    return {
+        "model": type(model).__name__,
+        "rows": model.n_samples_seen_,
+        "features": model.n_features_in_,
+        "targets": described.get("targets") or learned.origin.n_targets,
+        "method": model.method_,
+        "sketch_size": None if model.method_ == "exact" else model.sketch_size_,
+        "alpha": model._alpha_in_use(),
+        "certified_error": certified(model),
+        "training_r2": None if score is None or not np.isfinite(score) else score,
+        "intercept": learned.settings.fit_intercept,
+        "standardize": learned.settings.standardize,
+        "bytes": learned.stream.nbytes,
+    }
+
+
+def lines_of(facts: Mapping[str, Any]) -> dict[str, str]:
+    """Return the same for people."""
+    named = facts["targets"]
+    targets = ", ".join(named) if isinstance(named, list) else f"{named:,}"
+    method = facts["method"]
+    if facts["sketch_size"] is not None:
+        method += f", sketch size {facts['sketch_size']:,}"
+    r2 = facts["training_r2"]
+    lines = {
+        "rows": f"{facts['rows']:,}",
+        "features": f"{facts['features']:,}",
+        "targets" if facts["targets"] != 1 else "target": targets,
+        "method": method,
+        "alpha": f"{facts['alpha']:g}",
+        "certified error": share(facts["certified_error"]),
+        "training R²": "unknown" if r2 is None else f"{r2:.4f}",
+    }
+    if isinstance(named, list) and len(named) == 1:
+        lines = {"target" if key == "targets" else key: text for key, text in lines.items()}
+    if "seconds" in facts:
+        lines["time"] = duration(facts["seconds"])
+    if "peak_memory" in facts:
+        lines["peak memory"] = amount(facts["peak_memory"])
+    return lines
+
+
+def print_table(lines: Mapping[str, str], title: str | None = None) -> None:
+    """Print names and values as a table on standard output."""
+    table = Table(title=title, title_justify="left", show_header=False, box=None, pad_edge=False)
+    table.add_column(style="bold")
+    table.add_column(overflow="fold")
+    for name, text in lines.items():
+        table.add_row(name, text)
+    console = Console(file=sys.stdout, highlight=False, soft_wrap=not sys.stdout.isatty())
+    console.print(table)
+
+
+def print_json(facts: Any) -> None:
+    """Print plain data on standard output."""
+    json.dump(facts, sys.stdout, indent=2, ensure_ascii=False, allow_nan=False)
+    sys.stdout.write("\n")
+
+
+def say(text: str) -> None:
+    """Print a line on standard error."""
+    sys.stderr.write(f"{text}\n")
+    sys.stderr.flush()

@@ -1,0 +1,178 @@
+"""Rows from NumPy files, mapped into memory a piece at a time."""
+
+import os
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.lib import format as npy
+from numpy.typing import NDArray
+
+from ridgepass.data.columns import Columns, Feature, select
+from ridgepass.data.files import File
+from ridgepass.data.missing import Place
+from ridgepass.data.source import Position, Raw, Source
+from ridgepass.kernels import Float64
+
+
+class ArrayFile:
+    """A table of numbers in a .npy file."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        try:
+            with open(path, "rb") as file:
+                version = npy.read_magic(file)
+                read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
+                shape, self.by_columns, self.dtype = read(file)
+                self.offset = file.tell()
+        except ValueError as error:
+            raise ValueError(
+                f"{path} cannot be read as a NumPy file: {error}; check that the file is whole"
+            ) from error
+        if self.dtype.kind not in "biuf" or len(shape) not in (1, 2):
+            raise ValueError(
+                f"{path} has shape {shape} and dtype {self.dtype}: give a table of numbers, "
+                "with one row for each sample"
+            )
+        self.n_rows, self.width = shape[0], shape[1] if len(shape) == 2 else 1
+        need = self.n_rows * self.width * self.dtype.itemsize + self.offset
+        if os.path.getsize(path) < need:
+            raise ValueError(f"{path} is cut off: it should have {need:,} bytes; copy it again")
+
+    def rows(self, start: int, stop: int) -> NDArray[Any]:
+        """Return some rows; they are unmapped when nobody uses them any more."""
+        stop = min(stop, self.n_rows)
+        if self.by_columns:
+            shape = self.n_rows, self.width
+            whole = np.memmap(self.path, self.dtype, "r", self.offset, shape, "F")
+            return np.asarray(whole[start:stop])
+        offset = self.offset + start * self.width * self.dtype.itemsize
+        shape = stop - start, self.width
+        return np.asarray(np.memmap(self.path, self.dtype, "r", offset, shape))
+
+
+class ArraySource(Source):
+    """NumPy files of the same width that follow each other.
+
+    Columns are called by their numbers, "0" for the first and "-1" for the last. Targets are some
+    of them, or lie in a file of their own.
+
+    Parameters
+    ----------
+    files : list of File
+        What to read, in order.
+    columns : Columns
+        Which columns are features, targets and weights.
+    target_file : ArrayFile or None
+        A file of targets, with a row for each row of the others.
+    """
+
+    def __init__(
+        self, files: list[File], columns: Columns, target_file: ArrayFile | None = None
+    ) -> None:
+        self.files, self.columns, self.target_file = files, columns, target_file
+        self.arrays = open_arrays(files)
+        self.n_rows = sum(array.n_rows for array in self.arrays)
+        self.n_bytes = sum(file.n_bytes for file in files)
+        if target_file is not None and target_file.n_rows != self.n_rows:
+            raise ValueError(
+                f"{target_file.path} has {target_file.n_rows:,} rows, the data has "
+                f"{self.n_rows:,}: give one target for each row"
+            )
+
+    @property
+    def feature_names(self) -> None:
+        """None: numbers are no names."""
+        return None
+
+    @property
+    def has_targets(self) -> bool:
+        """Whether chunks come with targets."""
+        return self.target_file is not None or super().has_targets
+
+    def describe(self) -> dict[str, Any]:
+        """Return the columns, by their numbers."""
+        plain = self.columns.to_json()
+        taken = [int(feature.name) for feature in self.columns.features]
+        kept = {name: plain[name] for name in ("nulls", "dtype", "means", "targets", "weight")}
+        return {"kind": "array", "width": self.arrays[0].width, "taken": taken, **kept}
+
+    def _raw(self, start: Position, batch_rows: int) -> Iterator[Raw]:
+        columns, dtype = self.columns, np.dtype(self.columns.dtype)
+        taken = [int(feature.name) for feature in columns.features]
+        for i in range(start.files, len(self.arrays)):
+            array, row = self.arrays[i], start.rows if i == start.files else 0
+            before = sum(other.n_rows for other in self.arrays[:i])
+            read = sum(file.n_bytes for file in self.files[:i])
+            row_bytes = array.width * array.dtype.itemsize
+            while row < array.n_rows:
+                rows = array.rows(row, row + batch_rows)
+                stop = row + len(rows)
+                X = rows if taken == list(range(array.width)) else rows[:, taken]
+                y = self._targets(rows, before + row, before + stop)
+                weights = None if columns.weight is None else _wide(rows, [columns.weight])[:, 0]
+                end, n_bytes = Position(i, stop), read + stop * row_bytes
+                place = Place(array.path, row)
+                yield Raw(X.astype(dtype, copy=False), y, weights, place, end, n_bytes)
+                row = stop
+
+    def _targets(self, rows: NDArray[Any], start: int, stop: int) -> Float64 | None:
+        if self.target_file is not None:
+            y = self.target_file.rows(start, stop).astype(np.float64)
+        elif self.columns.targets:
+            y = _wide(rows, self.columns.targets)
+        else:
+            return None
+        return y[:, 0] if y.shape[1] == 1 else y
+
+
+def open_arrays(files: list[File]) -> list[ArrayFile]:
+    """Open files that must be of one width."""
+    arrays = [ArrayFile(file.path) for file in files]
+    for array in arrays:
+        if array.width != arrays[0].width:
+            raise ValueError(
+                f"{array.path} has {array.width} columns, {arrays[0].path} has "
+                f"{arrays[0].width}: give files of one width"
+            )
+    return arrays
+
+
+def choose_array_columns(
+    files: list[File],
+    *,
+    target: Sequence[str],
+    features: Sequence[str],
+    exclude: Sequence[str],
+    weight: str | None,
+    nulls: str,
+) -> Columns:
+    """Settle which columns are features, targets and weights."""
+    arrays = open_arrays(files)
+    names = [str(i) for i in range(arrays[0].width)]
+    named = [_from_start(name, names) for name in target]
+    by = None if weight is None else _from_start(weight, names)
+    others = [*named, *([] if by is None else [by])]
+    chosen = select(
+        names,
+        files[0].path,
+        features=[_from_start(name, names) for name in features],
+        exclude=[_from_start(name, names) for name in exclude],
+        others=others,
+    )
+    short = all(array.dtype.kind == "f" and array.dtype.itemsize <= 4 for array in arrays)
+    dtype = "float32" if short else "float64"
+    return Columns(tuple(map(Feature, chosen)), tuple(named), by, nulls, dtype)
+
+
+def _from_start(name: str, names: list[str]) -> str:
+    """Count "-1" from the end, as Python does."""
+    if name.startswith("-") and name[1:].isdigit() and 0 < int(name[1:]) <= len(names):
+        return names[int(name)]
+    return name
+
+
+def _wide(rows: NDArray[Any], names: Sequence[str]) -> Float64:
+    wide: Float64 = rows[:, [int(name) for name in names]].astype(np.float64)
+    return wide

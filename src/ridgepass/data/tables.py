@@ -1,0 +1,217 @@
+"""Tables that are read a piece at a time: what they share, and Parquet and Arrow files."""
+
+import mmap
+import re
+import zlib
+from abc import ABC, abstractmethod
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.ipc
+import pyarrow.parquet
+
+from ridgepass.data.files import File
+
+# Arrow reads each column of a Parquet file through a buffer of its own; all take about this much.
+BUFFERS = 32 << 20
+# Pages of a mapped file are given back after about this many bytes of rows.
+MAPPED = 32 << 20
+WHOLE = "check that the file is whole"
+
+
+class Table(ABC):
+    """One table: a file or a stream.
+
+    Attributes
+    ----------
+    name : str
+        What errors call it.
+    schema : pyarrow.Schema
+        Its columns, with those that come from key=value directories.
+    index : frozenset of str
+        Columns that pandas keeps its index in.
+    n_rows : int or None
+        How many rows it has, if that is known before reading.
+    n_bytes : int or None
+        Its size, likewise.
+    rereadable : bool
+        Whether it can be read from the start again.
+    """
+
+    n_rows: int | None = None
+    n_bytes: int | None = None
+    rereadable = True
+
+    def __init__(self, name: str, schema: pa.Schema, file: File | None = None) -> None:
+        self.name = name
+        self.inside = self.schema = schema
+        self.index = _index_columns(schema)
+        self.constants: dict[str, pa.Scalar] = {}
+        self._begun = False
+        if file is not None:
+            self.n_bytes = file.n_bytes
+
+    def add_constants(self, constants: dict[str, pa.Scalar]) -> None:
+        """Add columns that have one value throughout, unless the table has them itself."""
+        for name, value in constants.items():
+            if name not in self.inside.names:
+                self.constants[name] = value
+                self.schema = self.schema.append(pa.field(name, value.type))
+
+    def read(
+        self, columns: Sequence[str], start: int, at_most: int
+    ) -> Generator[pa.RecordBatch, None, None]:
+        """Yield the rows from ``start`` on, some columns of them, in pieces of limited length."""
+        if self._begun and not self.rereadable:
+            raise ValueError(f"{self.name} can be read only once: open it again")
+        self._begun = True
+        stored = [name for name in columns if name not in self.constants]
+        with self._errors():
+            for batch in self._read(stored, start, at_most):
+                whole = self._with_constants(batch, columns)
+                for first in range(0, whole.num_rows, at_most):
+                    yield whole.slice(first, at_most)
+
+    def peek(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """Yield some columns, all rows of which a later `read` will yield again."""
+        return self.read(columns, 0, 1024)
+
+    @property
+    def bytes_read(self) -> int | None:
+        """How much of a file has been read, where rows do not tell."""
+        return None
+
+    @abstractmethod
+    def _read(self, columns: list[str], start: int, at_most: int) -> Iterator[pa.RecordBatch]:
+        """Yield at least these columns from a row on; pieces may be longer than asked for."""
+
+    def _errors(self) -> Any:
+        return errors_in(self.name)
+
+    def _with_constants(self, batch: pa.RecordBatch, columns: Sequence[str]) -> pa.RecordBatch:
+        arrays = [
+            pa.repeat(self.constants[name], batch.num_rows)
+            if name in self.constants
+            else batch.column(name)
+            for name in columns
+        ]
+        return pa.RecordBatch.from_arrays(arrays, names=list(columns))
+
+
+class ParquetTable(Table):
+    """A Parquet file, read page by page."""
+
+    def __init__(self, file: File) -> None:
+        self.path = file.path
+        with errors_in(file.path, "Parquet"), self._open(1) as parquet:
+            super().__init__(file.path, parquet.schema_arrow, file)
+            self.n_rows = parquet.metadata.num_rows
+
+    def _read(self, columns: list[str], start: int, at_most: int) -> Iterator[pa.RecordBatch]:
+        if not columns:  # only columns from directories are wanted
+            for row in range(start, self.n_rows or 0, at_most):
+                yield without_columns(min(at_most, (self.n_rows or 0) - row))
+            return
+        with self._open(len(columns)) as parquet:
+            metadata, first = parquet.metadata, 0
+            while first < metadata.num_row_groups:
+                n_rows = metadata.row_group(first).num_rows
+                if n_rows > start:
+                    break
+                start -= n_rows
+                first += 1
+            groups = list(range(first, metadata.num_row_groups))
+            pieces = parquet.iter_batches(at_most, groups, columns, use_threads=False)
+            yield from from_row(pieces, start)
+
+    def _open(self, n_columns: int) -> pa.parquet.ParquetFile:
+        return pa.parquet.ParquetFile(
+            self.path, pre_buffer=False, buffer_size=buffer_size(n_columns)
+        )
+
+
+class ArrowTable(Table):
+    """An Arrow IPC file (also called Feather) or stream in a file."""
+
+    def __init__(self, file: File) -> None:
+        self.path = file.path
+        self._source: Any = None
+        with errors_in(file.path, "Arrow"):
+            reader, _ = self._open([])
+            super().__init__(file.path, reader.schema, file)
+            if isinstance(reader, pa.ipc.RecordBatchFileReader):
+                self.n_rows = reader.count_rows()
+
+    def _read(self, columns: list[str], start: int, at_most: int) -> Iterator[pa.RecordBatch]:
+        wanted = {self.inside.get_field_index(name) for name in columns}
+        reader, mapped = self._open(sorted(wanted))
+        if isinstance(reader, pa.ipc.RecordBatchFileReader):
+            pieces = (reader.get_batch(i) for i in range(reader.num_record_batches))
+        else:
+            pieces = (batch for batch in reader)
+        held = 0
+        for batch in from_row(pieces, start):
+            # polars writes a table as a single batch, which must not come into memory at once.
+            for first in range(0, batch.num_rows, at_most):
+                piece = batch.slice(first, at_most)
+                yield piece
+                held += piece.nbytes
+                if held > MAPPED and hasattr(mapped, "madvise"):
+                    mapped.madvise(mmap.MADV_DONTNEED)
+                    held = 0
+
+    @property
+    def bytes_read(self) -> int | None:
+        """How much of a stream has been read."""
+        return None if self._source is None or self.n_rows is not None else self._source.tell()
+
+    def _open(self, columns: list[int]) -> tuple[Any, mmap.mmap]:
+        options = pa.ipc.IpcReadOptions(included_fields=columns) if columns else None
+        with open(self.path, "rb") as file:
+            mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        self._source = pa.BufferReader(pa.py_buffer(mapped))
+        is_file = mapped[:6] == b"ARROW1"
+        open_reader = pa.ipc.open_file if is_file else pa.ipc.open_stream
+        return open_reader(self._source, options=options), mapped
+
+
+@contextmanager
+def errors_in(name: str, format: str | None = None, remedy: str = WHOLE) -> Iterator[None]:
+    """Say which table an error of Arrow's comes from."""
+    try:
+        yield
+    except (FileNotFoundError, PermissionError, IsADirectoryError):
+        raise
+    except (pa.ArrowException, OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
+        reason = " ".join(str(error).split())
+        reason = re.sub(r"\. Detail: .*", "", reason).rstrip(".")
+        kind = "" if format is None else f" as {format}"
+        raise ValueError(f"{name} cannot be read{kind}: {reason}; {remedy}") from error
+
+
+def buffer_size(n_columns: int) -> int:
+    """Return how far ahead to read in each of some columns."""
+    return min(1 << 20, max(1 << 13, BUFFERS // n_columns))
+
+
+def from_row(pieces: Iterable[pa.RecordBatch], start: int) -> Iterator[pa.RecordBatch]:
+    """Yield batches without the first ``start`` rows."""
+    for piece in pieces:
+        if piece.num_rows > start:
+            yield piece.slice(start)
+        start = max(start - piece.num_rows, 0)
+
+
+def without_columns(n_rows: int) -> pa.RecordBatch:
+    """Return rows of nothing."""
+    return pa.RecordBatch.from_struct_array(
+        pa.StructArray.from_buffers(pa.struct([]), n_rows, [None])
+    )
+
+
+def _index_columns(schema: pa.Schema) -> frozenset[str]:
+    described = schema.pandas_metadata or {}
+    columns = described.get("index_columns", [])
+    return frozenset(name for name in columns if isinstance(name, str))

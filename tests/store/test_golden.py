@@ -1,0 +1,60 @@
+"""Files that were written once are read for ever."""
+
+import json
+import warnings
+
+import numpy as np
+import pytest
+
+from ridgepass.store import from_bytes, read, save
+from store.make_golden import FOLDER, VERSION, make, rows, sparse_rows, targets
+from store.models import assert_same
+from streams import norm
+
+PATHS = sorted(FOLDER.glob("*.ridge"))
+
+
+def goes_on(model, name):
+    """Train on more rows."""
+    X = sparse_rows(70, 9) if "sparse" in name else rows(70, 9)
+    y = targets(rows(70, 9))
+    if "classifier" in name:
+        y = model.classes_[np.arange(70) % 3]
+    elif model._learned.origin.n_targets == 2:
+        y = np.column_stack([y, y])
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "X does not have valid feature names")
+        return model.partial_fit(X, y)
+
+
+def test_there_are_files_of_this_version():
+    assert len([path for path in PATHS if path.name.startswith(f"v{VERSION}_")]) >= 5
+    assert sum(path.stat().st_size for path in FOLDER.iterdir()) < 60_000
+
+
+@pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
+def test_golden_files(path, tmp_path):
+    found = read(path)
+    model, wanted = found.model, json.loads(path.with_suffix(".json").read_text())
+    assert found.notes == {"made by": "make_golden.py"}
+    assert type(model).__name__ == wanted["class"]
+    assert model.n_samples_seen_ == wanted["n_samples_seen"]
+    np.testing.assert_allclose(model.coef_, wanted["coef"], rtol=1e-9)
+    np.testing.assert_allclose(model.intercept_, wanted["intercept"], rtol=1e-9)
+    np.testing.assert_allclose(model.certificate().relative, wanted["relative"], rtol=1e-6)
+    if path.name.startswith(f"v{VERSION}_"):
+        save(model, tmp_path / "again", notes=found.notes)
+        assert (tmp_path / "again").read_bytes() == path.read_bytes()
+    before = path.read_bytes()
+    goes_on(model, path.stem)
+    assert model.n_samples_seen_ == wanted["n_samples_seen"] + 70
+    assert np.isfinite(model.coef_).all()
+    assert path.read_bytes() == before
+    assert_same(model, goes_on(from_bytes(before, "again").model, path.stem))
+
+
+def test_the_same_data_give_the_same_model_still():
+    """Up to rounding, which may differ between machines."""
+    for name, model in make().items():
+        wanted = json.loads((FOLDER / f"v1_{name}.json").read_text())
+        assert norm(model.coef_ - np.array(wanted["coef"])) < 1e-3 * norm(wanted["coef"])
