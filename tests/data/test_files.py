@@ -90,7 +90,7 @@ def test_what_is_not_there(tmp_path):
     with pytest.raises(FileNotFoundError) as caught:
         find_files([tmp_path / "no.csv"])
     assert caught.value.filename == str(tmp_path / "no.csv")
-    with pytest.raises(ValueError, match="no file matches .*: check the pattern"):
+    with pytest.raises(ValueError, match=r"no file matches .*: check the pattern"):
         find_files([str(tmp_path / "*.csv")])
     with pytest.raises(ValueError, match="has no file that can be read: looked for"):
         find_files([tmp_path])

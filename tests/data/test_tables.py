@@ -115,11 +115,7 @@ def test_damage_in_the_middle_is_an_error(tmp_path, kind):
     middle = len(content) // 2
     content[middle : middle + 600] = bytes(600)
     path.write_bytes(content)
-    if kind == "ipc file":  # has no checksums: numbers are numbers
-        found = list(opened(path, kind).read(["x"], 0, 100_000))
-        assert sum(piece.num_rows for piece in found) <= 5000
-        return
-    with pytest.raises(ValueError, match=f"^{path} cannot be read: "):
+    with pytest.raises(ValueError, match=f"^{path} cannot be read.*: check that|file is whole"):
         list(opened(path, kind).read(["x"], 0, 100))
 
 

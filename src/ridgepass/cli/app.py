@@ -1,6 +1,7 @@
 """The commands and their options."""
 
 import os
+import re
 import sys
 import traceback
 import warnings
@@ -38,6 +39,7 @@ app = App(
     version=version("ridgepass"),
     help_epilogue=examples.OVERVIEW,
     default_parameter=Parameter(negative=()),
+    suppress_keyboard_interrupt=False,
 )
 
 
@@ -268,7 +270,7 @@ def run(tokens: Sequence[str]) -> int:
     """Run one command and return its exit code: 0, 2 for bad input, 130 if interrupted."""
     from ridgepass.cli.fit import StopRequestedError
 
-    warnings.showwarning = _warn  # type: ignore[assignment]
+    warnings.showwarning = _warn
     given = [DASH if token == "-" else token for token in tokens]
     try:
         app(given, exit_on_error=False, print_error=False, result_action="return_value")
@@ -298,10 +300,8 @@ def _fail(message: str) -> int:
 def _message(error: Exception) -> str:
     if isinstance(error, OSError) and error.filename is not None:
         return f"{error.filename}: {error.strerror}"
-    text = str(error)
-    for owner in ("StreamingRidgeCV: ", "StreamingRidgeClassifier: ", "StreamingRidge: "):
-        text = text.replace(owner, "")
-    return text
+    # Which estimator it was is nothing that a user of the command knows of.
+    return re.sub(r"(^|: )StreamingRidge\w*: ", r"\1", str(error))
 
 
 def _warn(message: Warning | str, *_: Any, **__: Any) -> None:

@@ -128,7 +128,7 @@ class Training:
             source.n_rows, source.n_bytes, quiet=self.quiet, ask=ask, done=self.counts.read
         )
         with _stop_asked(saving is not None) as asked, watch:
-            with closing(source.chunks(start)) as chunks:  # type: ignore[type-var]
+            with closing(source.chunks(start)) as chunks:
                 for chunk in chunks:
                     model._learn(chunk, source)
                     self.counts = Counts(

@@ -69,7 +69,7 @@ def predict(
         _writer(output, kind) as writer,
         Watch(source.n_rows, source.n_bytes, quiet=quiet) as watch,
     ):
-        with closing(source.chunks()) as chunks:  # type: ignore[type-var]
+        with closing(source.chunks()) as chunks:
             for chunk in chunks:
                 writer.write(_predicted(model, source, chunk, bounds))
                 rows, n_bytes = rows + chunk.n_read, chunk.n_bytes

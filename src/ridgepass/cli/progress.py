@@ -65,6 +65,10 @@ class Watch:
             total = self.n_bytes if self.n_bytes is not None else self.n_rows
             self.task = self.bar.add_task("reading", total=total, facts="")
             self.bar.start()
+        elif not self.quiet:
+            size = "" if self.n_bytes is None else f" {amount(self.n_bytes)}"
+            rows = "" if self.n_rows is None else f" {self.n_rows:,} rows"
+            say(f"reading{rows}{' in' if rows and size else ''}{size}")
         return self
 
     def __exit__(

@@ -148,7 +148,7 @@ def _kind(name: str, tables: list[Table], one_hot: Mapping[str, Any]) -> str:
 def _unfit(name: str, table: Table, kind: pa.DataType) -> ValueError:
     one_hot = f"make features of its categories with one_hot (--one-hot {name}), or "
     return ValueError(
-        f"column {name!r} of {table.name} is {_called(kind)}, not numbers: "
+        f"column {name!r} of {table.name} is {_called(kind, name, table)}, not numbers: "
         f"{one_hot if has_categories(kind) else ''}leave it out with exclude (--exclude {name})"
     )
 
@@ -157,13 +157,30 @@ def _check_number(table: Table, name: str) -> None:
     kind = table.schema.field(name).type
     if not is_number(kind):
         raise ValueError(
-            f"column {name!r} of {table.name} is {_called(kind)}: targets and weights must be "
-            "numbers"
+            f"column {name!r} of {table.name} is {_called(kind, name, table)}: targets and weights "
+            "must be numbers"
         )
 
 
-def _called(kind: pa.DataType) -> str:
-    return "text" if is_text(kind) else f"of type {kind}"
+def _called(kind: pa.DataType, name: str, table: Table) -> str:
+    """Say what a column is, and of text where it begins: it may be one word among numbers."""
+    if not is_text(kind):
+        return f"of type {kind}"
+    row = 0
+    for batch in table.peek([name]):
+        for value in as_text(batch.column(name)).to_pylist():
+            row += 1
+            if value is not None and not _is_number(value):
+                return f"text ({value[:40]!r} in row {row})"
+    return "text"
+
+
+def _is_number(value: str) -> bool:
+    try:
+        float(value)
+    except ValueError:
+        return False
+    return "_" not in value and value.isascii()
 
 
 def _lengths(tables: list[Table], names: list[str]) -> dict[str, int]:

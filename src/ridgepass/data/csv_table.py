@@ -21,6 +21,7 @@ BLOCK = 1 << 20
 LONGEST = 64 << 20
 _WRONG_VALUE = re.compile(r"CSV column #(\d+): Row #(\d+): CSV conversion error to (\w+): (.*)")
 _RAGGED = re.compile(r"Row #(\d+): Expected (\d+) columns, got (\d+)")
+_ENCODE = "save it in that encoding"
 _KINDS = {"double": "number", "bool": "truth value"}
 
 
@@ -38,11 +39,10 @@ class Text(Table):
     """
 
     def _look_at(self, head: bytes, delimiter: str | None = None) -> None:
-        line, _, rest = head.partition(b"\n")
-        self.delimiter = delimiter or _delimiter(line)
-        text = line.decode("utf-8-sig", "replace")
-        self.header = next(csv.reader([text], delimiter=self.delimiter), [])
-        self.block = max(BLOCK, 8 * len(line), 8 * len(rest.partition(b"\n")[0]))
+        first, second = (*re.split(rb"\r\n|\n|\r", head, maxsplit=2), b"", b"")[:2]
+        self.delimiter = delimiter or _delimiter(first)
+        self.header = next(csv.reader([first.decode("utf-8-sig")], delimiter=self.delimiter), [])
+        self.block = max(BLOCK, 8 * len(first), 8 * len(second))
 
     def _reader(self, source: Any, types: dict[str, Any], columns: list[str] | None = None) -> Any:
         return pa.csv.open_csv(
@@ -65,6 +65,10 @@ class Text(Table):
                 if sentence is None:
                     raise
                 raise ValueError(sentence) from error
+            except UnicodeDecodeError as error:
+                raise ValueError(
+                    f"{self.name} has a header that is not UTF-8: {_ENCODE}"
+                ) from error
 
     def _explained(self, message: str) -> str | None:
         ragged, wrong = _RAGGED.search(message), _WRONG_VALUE.search(message)
@@ -76,11 +80,13 @@ class Text(Table):
             )
         if wrong is not None:
             column, row, kind, what = wrong.groups()
-            value = what.removeprefix("invalid value ")
+            start = f"column {self._called(int(column))} of {self.name} has"
+            if "UTF8" in what:
+                return f"{start} text in row {int(row) - 1} that is not UTF-8: {_ENCODE}"
             return (
-                f"column {self.header[int(column)]!r} of {self.name} has {value} in row "
-                f"{int(row) - 1}, which is no {_KINDS.get(kind, kind)} as the rows before: mend "
-                "that line, or leave the column out with exclude (--exclude)"
+                f"{start} {what.removeprefix('invalid value ')} in row {int(row) - 1}, which is no "
+                f"{_KINDS.get(kind, kind)} as the rows before: mend that line, or leave the column "
+                "out with exclude (--exclude)"
             )
         if "straddles" in message:
             return (
@@ -88,6 +94,9 @@ class Text(Table):
                 "mark that does not end"
             )
         return None
+
+    def _called(self, column: int) -> str:
+        return repr(self.header[column]) if column < len(self.header) else str(column + 1)
 
 
 class CsvTable(Text):

@@ -50,8 +50,10 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
                 temporary.replace(target)
         if fcntl is None:  # Windows renames no file that is open
             temporary.replace(target)
-    except BaseException:
+    except BaseException as error:
         temporary.unlink(missing_ok=True)
+        if isinstance(error, OSError) and error.filename is None:  # a full disk has no name
+            error.filename = os.fspath(path)
         raise
     _sync_folder(target.parent)
 
