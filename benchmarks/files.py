@@ -43,7 +43,7 @@ def figures() -> Iterator[Figure]:
                 400,
                 unit=" MB",
             )
-    yield Figure("the same, 4 GB / 1 GB", peaks[4] / peaks[1], 1.02)
+    yield Figure("the same, 4 GB / 1 GB", peaks[4] / peaks[1], 1.05)
 
 
 def rows(rng: np.random.Generator, n_rows: int) -> tuple[np.ndarray, np.ndarray]:

@@ -130,6 +130,23 @@ def test_duckdb_runs_a_query_only_when_it_is_read():
     np.testing.assert_array_equal(read_all(source).X[:, 0], np.arange(1.0, 11.0))
 
 
+def test_a_connection_of_duckdb_is_free_after_leaving_early():
+    database = duckdb.connect()
+    relation = database.sql(
+        """select [range::double, 1] as e, (range % 7)::varchar as c,
+        case when range % 5 = 0 then null else range end as x from range(50000)"""
+    )
+    source = open_source(relation, one_hot="c", nulls="mean")
+    chunks = source.chunks(batch_rows=2048)
+    next(chunks)
+    chunks.close()
+    assert database.sql("select 1").fetchall() == [(1,)]
+    assert read_all(source).X.shape == (50_000, 10)
+    with pytest.raises(ValueError, match="column 'c' of the duckdb DuckDBPyRelation is text, not"):
+        open_source(relation)
+    assert database.sql("select 1").fetchall() == [(1,)]
+
+
 def test_duckdb_types():
     relation = duckdb.sql(
         """select 1::tinyint a, 2::ubigint b, 3::hugeint c, 1.5::decimal(9, 3) d, 0.5::float e,

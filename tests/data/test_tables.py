@@ -115,7 +115,7 @@ def test_damage_in_the_middle_is_an_error(tmp_path, kind):
     middle = len(content) // 2
     content[middle : middle + 600] = bytes(600)
     path.write_bytes(content)
-    with pytest.raises(ValueError, match=f"^{path} cannot be read.*: check that|file is whole"):
+    with pytest.raises(ValueError, match=f"^{path} cannot be read.*file is whole$"):
         list(opened(path, kind).read(["x"], 0, 100))
 
 

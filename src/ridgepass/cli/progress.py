@@ -47,7 +47,7 @@ class Watch:
             done,
         )
         self.start = self.said = self.asked = time.monotonic()
-        self.cost, self.error = 0.0, ""
+        self.cost, self.error, self.begun = 0.0, "", False
         self.bar: Progress | None = None
         self.task: Any = None
 
@@ -65,10 +65,6 @@ class Watch:
             total = self.n_bytes if self.n_bytes is not None else self.n_rows
             self.task = self.bar.add_task("reading", total=total, facts="")
             self.bar.start()
-        elif not self.quiet:
-            size = "" if self.n_bytes is None else f" {amount(self.n_bytes)}"
-            rows = "" if self.n_rows is None else f" {self.n_rows:,} rows"
-            say(f"reading{rows}{' in' if rows and size else ''}{size}")
         return self
 
     def __exit__(
@@ -84,6 +80,11 @@ class Watch:
         """Show how far reading has come; rows and bytes are counted from the first file on."""
         if self.quiet:
             return
+        if self.bar is None and not self.begun:  # only now, as most errors come before
+            self.begun = True
+            size = "" if self.n_bytes is None else f" {amount(self.n_bytes)}"
+            total = "" if self.n_rows is None else f" {self.n_rows:,} rows"
+            say(f"reading{total}{' in' if total and size else ''}{size}")
         now = time.monotonic()
         if self.ask is not None and now - self.asked > max(self.cost / ASK_SHARE, 1.0):
             error = self.ask()

@@ -27,6 +27,7 @@ from ridgepass.data.encode import (
 from ridgepass.data.tables import Table
 
 SCAN_ROWS = 1 << 16
+MOST_LOOKED_AT = 1 << 20  # rows, for a word among numbers
 
 
 @dataclass(frozen=True)
@@ -172,6 +173,8 @@ def _called(kind: pa.DataType, name: str, table: Table) -> str:
             row += 1
             if value is not None and not _is_number(value):
                 return f"text ({value[:40]!r} in row {row})"
+        if row > MOST_LOOKED_AT:
+            break
     return "text"
 
 

@@ -74,10 +74,11 @@ def encode(batch: pa.RecordBatch, columns: Columns, place: Place) -> tuple[Any, 
     if len(columns.features) == 1 and isinstance(first, Vector):
         return vectors(batch.column(first.name), first, dtype, place), 0
     rows = np.empty((batch.num_rows, columns.width), dtype)
+    given = dict(zip(batch.schema.names, batch.columns, strict=True))
     start, unknown = 0, 0
     waiting: list[NDArray[Any]] = []
     for feature in columns.features:
-        column = batch.column(feature.name)
+        column = given[feature.name]
         if type(feature) is Feature:
             waiting.append(numbers(column, dtype))
             start += 1

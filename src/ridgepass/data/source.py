@@ -118,7 +118,11 @@ class Source(ABC):
     @property
     def default_rows(self) -> int:
         """How many rows to read at a time."""
-        return max(1, min(MOST_ROWS, BATCH_BYTES // self.row_bytes))
+        return max(1, min(MOST_ROWS, self._batch_bytes // self.row_bytes))
+
+    @property
+    def _batch_bytes(self) -> int:
+        return BATCH_BYTES
 
     def chunks(
         self, start: Position | None = None, batch_rows: int | None = None

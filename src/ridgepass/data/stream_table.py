@@ -108,7 +108,7 @@ def _is_relation(source: Any) -> bool:
 
 
 def _scan(dataset: Any, columns: list[str], at_most: int) -> pa.RecordBatchReader:
-    """Read a pyarrow Dataset, which by default would read far ahead."""
+    """Read a pyarrow Dataset, which reads whole row groups, and by default many ahead."""
     options: dict[str, Any] = {"batch_readahead": 1, "fragment_readahead": 1, "use_threads": False}
     if isinstance(getattr(dataset, "format", None), pa.dataset.ParquetFileFormat):
         options["fragment_scan_options"] = pa.dataset.ParquetFragmentScanOptions(

@@ -12,9 +12,10 @@ from ridgepass.data.csv_table import CsvTable, csv_types
 from ridgepass.data.encode import encode, numbers, targets
 from ridgepass.data.files import File
 from ridgepass.data.missing import Place
-from ridgepass.data.source import Position, Raw, Source
+from ridgepass.data.source import BATCH_BYTES, Position, Raw, Source
 from ridgepass.data.tables import ArrowTable, ParquetTable, Table
 
+COLUMN_BYTES = 1 << 12
 _WHOLE_NUMBER = re.compile(r"-?[0-9]{1,18}")
 _NUMBER = re.compile(r"-?[0-9]+\.?[0-9]*([eE][+-]?[0-9]{1,2})?")
 
@@ -57,6 +58,11 @@ class TableSource(Source):
     def describe(self) -> dict[str, Any]:
         """Return the columns."""
         return {"kind": "table", **self.columns.to_json()}
+
+    @property
+    def _batch_bytes(self) -> int:
+        # Each piece of a column costs about as much as 500 numbers, whatever its length.
+        return max(BATCH_BYTES, min(8 * BATCH_BYTES, len(self.columns.features) * COLUMN_BYTES))
 
     def _raw(self, start: Position, batch_rows: int) -> Iterator[Raw]:
         columns = self.columns

@@ -17,7 +17,7 @@ from ridgepass.data.files import File
 # Arrow reads each column of a Parquet file through a buffer of its own; all take about this much.
 BUFFERS = 32 << 20
 # Pages of a mapped file are given back after about this many bytes of rows.
-MAPPED = 32 << 20
+MAPPED = 8 << 20
 WHOLE = "check that the file is whole"
 
 
@@ -91,6 +91,8 @@ class Table(ABC):
         return errors_in(self.name)
 
     def _with_constants(self, batch: pa.RecordBatch, columns: Sequence[str]) -> pa.RecordBatch:
+        if batch.schema.names == columns:
+            return batch
         arrays = [
             pa.repeat(self.constants[name], batch.num_rows)
             if name in self.constants

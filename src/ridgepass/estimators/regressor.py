@@ -125,14 +125,15 @@ class RidgeRegressor(RegressorMixin, MultiOutputMixin, StreamingEstimator):
             raise ValueError("there is nothing to predict: say which column is the target")
         if not chunk.X.shape[0]:
             return
-        if self._learned is None:
+        first = self._learned is None
+        if self._learned is not None:
+            names = self._learned.origin.names
+        else:
             given = source.feature_names
             names = None if given is None else np.array(given, dtype=object)
-            self._train(CheckedRows(chunk.X, names), chunk.y, chunk.weights, whole=False)
-            self._trained().columns = source.describe()
-        else:
-            names = self._learned.origin.names
-            self._train(CheckedRows(chunk.X, names), chunk.y, chunk.weights, whole=False)
+        self._train(CheckedRows(chunk.X, names), chunk.y, chunk.weights, whole=False)
+        if first and self._learned is not None:
+            self._learned.columns = source.describe()
 
     def _forget_choice(self) -> None:
         """Forget what was chosen by other means than training."""
