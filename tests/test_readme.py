@@ -1,9 +1,15 @@
 """The README is true: its example runs, its figures are those of the committed runs."""
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pytest
+
+from ridgepass import StreamingRidge
 
 ROOT = Path(__file__).parent.parent
 
@@ -19,6 +25,25 @@ def test_the_python_example_runs(readme, capsys):
     exec(example, names)
     assert f"It prints `{capsys.readouterr().out.strip()}`." in readme
     assert names["model"].method_ == "anchored"
+
+
+@pytest.mark.slow
+def test_the_shell_example_runs(readme, tmp_path):
+    (shell,) = re.findall(r"```sh\n(.*?)```", readme, flags=re.DOTALL)
+    frame = pd.DataFrame(np.random.default_rng(0).standard_normal((200, 2)), columns=["a", "b"])
+    frame = frame.assign(price=frame["a"], id=range(200), city=["Rome", "Bonn"] * 100)
+    (tmp_path / "data").mkdir()
+    for name in ("here", "there"):
+        frame[["a", "b", "price"]].to_parquet(tmp_path / "data" / f"{name}.parquet")
+    frame.to_parquet(tmp_path / "new.parquet")
+    frame.to_csv(tmp_path / "rows.csv.gz", index=False)
+    StreamingRidge().fit_stream(tmp_path / "data", "price").save(tmp_path / "there.ridge")
+    script = f"set -eu\nPATH={Path(sys.executable).parent}:$PATH\n{shell}"
+    done = subprocess.run(["bash", "-c", script], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    predictions = pd.read_parquet(tmp_path / "predictions.parquet")
+    assert list(predictions) == ["id", "prediction", "lower", "upper"]
+    assert '"rows": 800' in done.stdout  # of the merged model
 
 
 def test_the_table_is_that_of_the_committed_run(readme):

@@ -92,7 +92,7 @@ def test_missing_values_are_placed(folder):
     frame = make_frame()
     frame.loc[123, "rooms"] = np.nan
     frame.to_parquet(folder / "holes.parquet")
-    said = complaint("fit", "rows.parquet", "holes.parquet", *FIT, cwd=folder)
+    said = complaint("fit", "rows.parquet", "holes.parquet", *FIT, "-q", cwd=folder)
     for part in ("'rooms'", "row 124", "holes.parquet", "--nulls"):
         assert part in said
     frame = make_frame()
