@@ -25,7 +25,8 @@ def run_well(*arguments, cwd, stdin=None):
 
 def summary(*arguments, cwd, stdin=None):
     """Run a command with ``--json`` and return what it says."""
-    return json.loads(run_well(*arguments, "--json", "-q", cwd=cwd, stdin=stdin))
+    quiet = ["-q"] if arguments[0] == "fit" else []
+    return json.loads(run_well(*arguments, "--json", *quiet, cwd=cwd, stdin=stdin))
 
 
 def complaint(*arguments, cwd, stdin=None, **how):

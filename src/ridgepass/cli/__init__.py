@@ -8,6 +8,8 @@ def main(tokens: Sequence[str] | None = None) -> None:
     """Run one command and leave with its exit code."""
     try:
         from ridgepass.cli.app import run
+    except KeyboardInterrupt:
+        sys.exit(130)
     except ImportError as error:
         sys.stderr.write(
             f"ridgepass: the command line needs {error.name}: pip install 'ridgepass[cli]'\n"

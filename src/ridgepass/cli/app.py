@@ -14,6 +14,7 @@ from cyclopts import App, CycloptsError, Parameter
 from ridgepass.cli import examples
 from ridgepass.cli.options import (
     DASH,
+    StopRequestedError,
     parse_alpha,
     parse_seconds,
     sources,
@@ -57,6 +58,8 @@ def fit(
     one_hot: Many = (),
     nulls: Nulls = "error",
     format: Format | None = None,
+    n_features: int | None = None,
+    zero_based: Annotated[bool | None, Parameter(negative="--no-zero-based")] = None,
     method: Method = "auto",
     sketch_size: int = 256,
     memory: str | None = None,
@@ -70,7 +73,7 @@ def fit(
     json: Flag = False,
     quiet: Annotated[bool, Parameter(alias="-q", show_default=False)] = False,
 ) -> None:
-    """Fit a model in one pass over files.
+    r"""Fit a model in one pass over files.
 
     Parameters
     ----------
@@ -81,8 +84,8 @@ def fit(
     output
         The model file to write.
     target
-        Column to predict; several with commas. For .npy a column's number (-1 is the last) or
-        a .npy file of targets; svmlight files have it in each line.
+        Column to predict; several with commas (\, is a comma in a name). For .npy a column's
+        number (-1 is the last) or a .npy file of targets; svmlight files have it in each line.
     alpha
         The ridge parameter, or auto to choose it in the same pass.
     features
@@ -99,6 +102,11 @@ def fit(
         What becomes of missing values; mean reads the data once more beforehand.
     format
         The files' format, if their names do not tell.
+    n_features
+        How many features svmlight files have; told from them by default, at the cost of a scan.
+    zero_based
+        Whether the first feature of svmlight files is called 0 (--no-zero-based: 1); told from
+        them by default.
     method
         How XᵀX is remembered.
     sketch_size
@@ -136,6 +144,8 @@ def fit(
         "one_hot": split_categories(one_hot) or None,
         "nulls": nulls,
         "format": format,
+        "n_features": n_features,
+        "zero_based": zero_based,
     }
     parameters = {
         "alpha": parse_alpha(alpha),
@@ -147,7 +157,8 @@ def fit(
         "dtype": dtype,
         "random_state": seed,
     }
-    saving = None if checkpoint is None else Saving(checkpoint, parse_seconds(every), resume)
+    seconds = parse_seconds(every)
+    saving = None if checkpoint is None else Saving(checkpoint, seconds, resume)
     Training(sources(data), reading, parameters, saving, quiet).run(output, as_json=json)
 
 
@@ -268,8 +279,6 @@ def demo(
 
 def run(tokens: Sequence[str]) -> int:
     """Run one command and return its exit code: 0, 2 for bad input, 130 if interrupted."""
-    from ridgepass.cli.fit import StopRequestedError
-
     warnings.showwarning = _warn
     given = [DASH if token == "-" else token for token in tokens]
     try:

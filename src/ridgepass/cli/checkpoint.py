@@ -31,7 +31,17 @@ class Input:
             digest = hashlib.sha256(stream.read(_EDGE))
             stream.seek(max(status.st_size - _EDGE, 0))
             digest.update(stream.read(_EDGE))
-        return cls(file.path, status.st_size, status.st_mtime_ns, digest.hexdigest())
+        path = os.path.realpath(file.path)  # however it was spelled
+        return cls(path, status.st_size, status.st_mtime_ns, digest.hexdigest())
+
+    def check_unchanged(self) -> None:
+        """Raise if the file is not what it was, as far as can be told without reading it."""
+        status = os.stat(self.path)
+        if (status.st_size, status.st_mtime_ns) != (self.size, self.modified):
+            raise ValueError(
+                f"{self.path} was changed while it was read, so that the model would be of "
+                "neither: run the command again"
+            )
 
 
 @dataclass(frozen=True)
@@ -87,14 +97,37 @@ def read_checkpoint(path: str, options: Mapping[str, Any], inputs: Sequence[Inpu
             f"{path} was written by another version: delete it to begin again"
         ) from error
     for name in {**options_before, **options}:
-        if options_before.get(name) != options.get(name):
-            flag = "--" + name.replace("_", "-")
+        was, now = options_before.get(name), options.get(name)
+        if was != now:
             raise ValueError(
-                f"{flag} was {options_before.get(name)!r} when {path} was written and is "
-                f"{options.get(name)!r} now: set it back, or delete the checkpoint to begin again"
+                f"{_as_typed(name, was)} when {path} was written, and now {_as_typed(name, now)}: "
+                "set it back, or delete the checkpoint to begin again"
             )
     _check_inputs(path, before, inputs)
     return Checkpoint(stored.model, position, counts)
+
+
+def _as_typed(name: str, value: Any) -> str:
+    """Return an option as it stands on the command line."""
+    if name == "fit_intercept":
+        return "there was no --no-intercept" if value else "there was --no-intercept"
+    if name == "alpha" and value is None:
+        value = "auto"
+    if value is None or value is False:
+        return f"there was no --{name.replace('_', '-')}"
+    flag = {"random_state": "--seed"}.get(name, f"--{name.replace('_', '-')}")
+    if isinstance(value, dict):
+        value = list(value)
+    text = ",".join(map(str, value)) if isinstance(value, list) else str(value)
+    return f"it was {flag}" if value is True else f"it was {flag} {text}"
+
+
+def is_checkpoint(path: str) -> bool:
+    """Whether there is an unfinished model."""
+    try:
+        return NOTE in read(path).notes
+    except (OSError, FormatError):
+        return False
 
 
 def _check_inputs(path: str, before: Sequence[Input], now: Sequence[Input]) -> None:

@@ -6,10 +6,18 @@ import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
-from ridgepass.cli.checkpoint import Checkpoint, Counts, Input, read_checkpoint, write_checkpoint
-from ridgepass.cli.options import check_output
+from ridgepass.cli.checkpoint import (
+    Checkpoint,
+    Counts,
+    Input,
+    is_checkpoint,
+    read_checkpoint,
+    write_checkpoint,
+)
+from ridgepass.cli.options import StopRequestedError, check_output
 from ridgepass.cli.progress import Watch
 from ridgepass.cli.show import (
     certified,
@@ -20,14 +28,10 @@ from ridgepass.cli.show import (
     print_table,
     say,
 )
-from ridgepass.data.opening import find_inputs, open_source
-from ridgepass.data.source import Position, Source
+from ridgepass.data.opening import find_inputs, find_targets, open_source
+from ridgepass.data.source import Chunk, Position, Source
 from ridgepass.estimators import StreamingRidge, StreamingRidgeCV
 from ridgepass.store import save
-
-
-class StopRequestedError(Exception):
-    """A signal asked to stop, and a checkpoint has been written."""
 
 
 @dataclass(frozen=True)
@@ -68,30 +72,42 @@ class Training:
         """Train, save, and say what came out."""
         begun = time.monotonic()
         files = find_inputs(self.data, self.reading["format"])
+        if not self.reading["target"] and not (files and files[0].format == "svmlight"):
+            raise ValueError("there is nothing to predict: name the target's column with --target")
+        targets = find_targets(files, self.reading["target"])
         paths = [file.path for file in files]
-        check_output(output, paths)
-        inputs, before = [], None
+        inputs = [Input.of(file) for file in [*files, *([] if targets is None else [targets])]]
+        check_output(output, [one.path for one in inputs])
+        if is_checkpoint(output):
+            raise ValueError(
+                f"{output} is an unfinished model: name another output, or go on with --checkpoint "
+                f"{output} --resume"
+            )
+        before = None
         if self.saving is not None:
             if not files:
                 raise ValueError("standard input cannot be read again: leave --checkpoint out")
-            check_output(self.saving.path, [*paths, output])
-            inputs = [Input.of(file) for file in files]
+            check_output(self.saving.path, [one.path for one in inputs])
+            if os.path.realpath(self.saving.path) == os.path.realpath(output):
+                raise ValueError(f"{output} cannot be both output and checkpoint: name two files")
             before = self._take_up(self.saving, inputs)
         model = before.model if before is not None else self._new_model()
         model._check_parameters()
         source = open_source(paths or self.data, **self.reading)
-        if not source.has_targets:
-            raise ValueError("there is nothing to predict: name the target's column with --target")
         if before is not None:
             self.counts = before.counts
             means = (model._learned.columns or {}).get("means")
             source.columns = replace(source.columns, means=None if means is None else tuple(means))
         self._read(model, source, before.position if before is not None else Position(), inputs)
-        if not getattr(model, "_learned", None):
-            raise ValueError(f"{', '.join(self.data)}: there is no row to learn from")
+        for one in inputs:
+            one.check_unchanged()
+        if model._learned is None or not model._learned.n_rows:
+            raise ValueError(
+                f"{', '.join(self.data)}: there is no row to learn from, or none with a weight"
+            )
         save(model, output)
-        if self.saving is not None and os.path.exists(self.saving.path):
-            os.unlink(self.saving.path)
+        if self.saving is not None:
+            Path(self.saving.path).unlink(missing_ok=True)
         self._report(model, output, time.monotonic() - begun, as_json)
 
     def _take_up(self, saving: Saving, inputs: list[Input]) -> Checkpoint | None:
@@ -130,7 +146,8 @@ class Training:
         with _stop_asked(saving is not None) as asked, watch:
             with closing(source.chunks(start)) as chunks:
                 for chunk in chunks:
-                    model._learn(chunk, source)
+                    self._learn(model, chunk, source)
+                    asked.can_wait = model._learned is not None
                     self.counts = Counts(
                         self.counts.read + chunk.n_read,
                         self.counts.dropped + chunk.n_read - chunk.X.shape[0],
@@ -140,18 +157,28 @@ class Training:
                     watch.update(self.counts.read, n_bytes)
                     if saving is None or model._learned is None:
                         continue
-                    if asked or time.monotonic() - saved >= saving.every:
+                    if asked.number or time.monotonic() - saved >= saving.every:
                         options = self._options()
                         write_checkpoint(
                             saving.path, model, chunk.end, self.counts, options, inputs
                         )
                         saved = time.monotonic()
-                    if asked:
+                    if asked.number:
                         raise StopRequestedError(
                             f"stopped after {self.counts.read:,} rows: the same command with "
                             "--resume goes on"
                         )
             watch.finish(self.counts.read, n_bytes)
+
+    def _learn(self, model: Any, chunk: Chunk, source: Source) -> None:
+        try:
+            model._learn(chunk, source)
+        except ValueError as error:
+            if not source.files:
+                raise
+            last = chunk.end.rows
+            where = f"rows {last - chunk.n_read + 1:,} to {last:,}"
+            raise ValueError(f"{where} of {source.files[chunk.end.files].path}: {error}") from error
 
     def _report(self, model: Any, output: str, seconds: float, as_json: bool) -> None:
         if self.counts.unknown:
@@ -159,10 +186,14 @@ class Training:
                 f"ridgepass: warning: {self.counts.unknown:,} values are of no known category and "
                 "count as all zeros"
             )
+        idle = self.counts.read - self.counts.dropped - model.n_samples_seen_
+        if idle:
+            say(f"ridgepass: {idle:,} rows have a weight of zero and count for nothing")
         if self.counts.dropped:
             say(f"ridgepass: {self.counts.dropped:,} rows with missing values were dropped")
         facts = {
             **description(model),
+            "rows_read": self.counts.read,
             "rows_dropped": self.counts.dropped,
             "unknown_categories": self.counts.unknown,
             "seconds": seconds,
@@ -175,18 +206,29 @@ class Training:
             print_table(lines_of(facts), title=output)
 
 
+@dataclass
+class Request:
+    """Whether a signal has asked to stop, and whether the next batch can be waited for."""
+
+    number: int | None = None
+    can_wait: bool = False
+
+
 @contextmanager
-def _stop_asked(graceful: bool) -> Iterator[list[int]]:
-    """Collect requests to stop, so that a batch is never cut in half; the second one insists."""
-    asked: list[int] = []
+def _stop_asked(graceful: bool) -> Iterator[Request]:
+    """Note requests to stop, so that a batch is never cut in half; the second one insists.
+
+    Before there is anything to save, the first one does.
+    """
+    asked = Request()
     if not graceful:
         yield asked
         return
 
     def note(number: int, frame: Any) -> None:
-        if asked:
+        if asked.number is not None or not asked.can_wait:
             raise KeyboardInterrupt
-        asked.append(number)
+        asked.number = number
 
     before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
     try:

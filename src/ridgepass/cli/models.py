@@ -5,9 +5,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from ridgepass.cli.checkpoint import NOTE
-from ridgepass.cli.options import check_output
-from ridgepass.cli.show import amount, description, lines_of, print_json, print_table
-from ridgepass.store import load, read, save
+from ridgepass.cli.options import check_output, check_paths
+from ridgepass.cli.show import amount, description, lines_of, print_json, print_table, say
+from ridgepass.estimators import StreamingRidge
+from ridgepass.estimators.learned import Learned
+from ridgepass.store import read, save
 
 
 def merge(paths: Sequence[str], output: str, *, as_json: bool) -> None:
@@ -18,14 +20,18 @@ def merge(paths: Sequence[str], output: str, *, as_json: bool) -> None:
     if twice:
         raise ValueError(f"{twice[0]} is given twice: its rows would count twice, so name it once")
     check_output(output)
-    model, first = load(paths[0]), paths[0]
+    model, first = _finished(paths[0]), paths[0]
     for path in paths[1:]:
-        other = load(path)
+        other = _finished(path)
         _check_alike(model, first, other, path)
+        columns = _joined(model._trained(), other._trained())
         try:
             model.merge(other)
         except (ValueError, TypeError) as error:
             raise ValueError(f"{path} does not go with {first}: {error}") from error
+        model._trained().columns = columns
+        if isinstance(model, StreamingRidge) and model.alpha != other.alpha:
+            say(f"ridgepass: {path} has alpha {other.alpha:g}; that of {first} is kept")
     save(model, output)
     facts = {**description(model), "output": output}
     if as_json:
@@ -61,6 +67,7 @@ def inspect(paths: Sequence[str], *, alpha: float | None, as_json: bool) -> None
 
 
 def _facts(path: str, alpha: float | None) -> dict[str, Any]:
+    check_paths([path])
     stored = read(path)
     model = stored.model if alpha is None else stored.model.at(alpha)
     note = stored.notes.get(NOTE)
@@ -90,11 +97,40 @@ def _columns(described: dict[str, Any] | None) -> str | None:
     return ", ".join(shown[:20]) + more
 
 
+def _finished(path: str) -> Any:
+    check_paths([path])
+    stored = read(path)
+    if NOTE in stored.notes:
+        raise ValueError(f"{path} is an unfinished model: finish it with --resume first")
+    return stored.model
+
+
 def _check_alike(one: Any, path: str, other: Any, another: str) -> None:
-    """Raise for models of other targets, which their numbers would not tell."""
-    mine, theirs = ((model._trained().columns or {}).get("targets") for model in (one, other))
-    if mine and theirs and mine != theirs:
+    """Raise for models of other columns or targets, which their numbers would not tell."""
+    mine, theirs = (model._trained().columns or {} for model in (one, other))
+    if mine.get("targets") and theirs.get("targets") and mine["targets"] != theirs["targets"]:
         raise ValueError(
-            f"{path} predicts {', '.join(mine)} and {another} {', '.join(theirs)}: "
-            "merge models of the same targets"
+            f"{path} predicts {', '.join(mine['targets'])} and {another} "
+            f"{', '.join(theirs['targets'])}: merge models of the same targets"
         )
+    for name in ("kind", "taken", "zero_based", "nulls"):
+        if mine and theirs and mine.get(name) != theirs.get(name):
+            what = {
+                "kind": "another kind of files",
+                "taken": "other columns",
+                "zero_based": "features counted from another number (--zero-based)",
+                "nulls": "another way with missing values (--nulls)",
+            }[name]
+            raise ValueError(f"{path} and {another} differ, in {what}: fit both alike")
+
+
+def _joined(mine: Learned, theirs: Learned) -> dict[str, Any] | None:
+    """Return the columns of two models that go together, with the means of all their rows."""
+    if mine.columns is None or theirs.columns is None:
+        return mine.columns or theirs.columns
+    columns, other = dict(mine.columns), theirs.columns
+    if columns.get("means") is not None:
+        share = theirs.n_rows / (mine.n_rows + theirs.n_rows)
+        pairs = zip(columns["means"], other["means"], strict=False)
+        columns["means"] = [one + share * (two - one) for one, two in pairs]
+    return columns

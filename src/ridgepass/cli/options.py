@@ -10,9 +10,20 @@ DASH = "\0-"
 _SECONDS = {"ms": 0.001, "": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
 
 
+class StopRequestedError(Exception):
+    """A signal asked to stop, and a checkpoint has been written."""
+
+
 def split_names(values: Iterable[str]) -> list[str]:
-    """Return names given one by one or with commas between them."""
-    return [name for value in values for name in value.split(",") if name]
+    r"""Return names given one by one or with commas between them; ``\,`` is a comma in a name.
+
+    Examples
+    --------
+    >>> split_names(["a,b", r"c\,d"])
+    ['a', 'b', 'c,d']
+    """
+    parts = [part for value in values for part in re.split(r"(?<!\\),", value)]
+    return [part.replace("\\,", ",") for part in parts if part]
 
 
 def split_categories(values: Iterable[str]) -> dict[str, list[str] | None]:
@@ -27,7 +38,7 @@ def split_categories(values: Iterable[str]) -> dict[str, list[str] | None]:
     for value in values:
         name, given, categories = value.partition("=")
         if given:
-            found[name] = [category for category in categories.split(",") if category]
+            found[name] = split_names([categories])
         else:
             found.update(dict.fromkeys(split_names([value])))
     return found
@@ -62,8 +73,15 @@ def sources(data: Sequence[str]) -> list[str]:
     return ["-" if name == DASH else name for name in data]
 
 
+def check_paths(paths: Iterable[str]) -> None:
+    """Raise where a pipe is given in the place of a model file."""
+    if DASH in paths:
+        raise ValueError("a model needs a file, not a pipe (-): name one")
+
+
 def check_output(path: str, inputs: Iterable[str] = ()) -> None:
     """Raise now rather than after hours if a file cannot be written."""
+    check_paths([path])
     folder = os.path.dirname(os.path.abspath(path))
     if os.path.isdir(path):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)

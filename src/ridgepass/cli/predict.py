@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from typing import Any
 
 import numpy as np
@@ -11,11 +11,12 @@ import pyarrow.csv
 import pyarrow.ipc
 import pyarrow.parquet
 
-from ridgepass.cli.options import check_output
+from ridgepass.cli.options import check_output, check_paths
 from ridgepass.cli.progress import Watch
 from ridgepass.cli.show import say
 from ridgepass.data.opening import find_inputs, open_for_prediction
 from ridgepass.data.source import Chunk, Source
+from ridgepass.data.table_source import TableSource
 from ridgepass.estimators import StreamingRidgeClassifier
 from ridgepass.estimators.inputs import CheckedRows
 from ridgepass.store import load, replacing
@@ -46,6 +47,7 @@ def predict(
 ) -> None:
     """Predict for every row, in order; ``output`` None is standard output."""
     kind = _kind_of(output, output_format)
+    check_paths([path])
     model = load(path)
     if alpha is not None:
         model = model.at(alpha)
@@ -64,6 +66,11 @@ def predict(
         format=format,
         keep=keep,
     )
+    made = _names(model, bounds)
+    clash = next((name for name in keep if name in made), None)
+    if clash is not None:
+        raise ValueError(f"column {clash!r} to keep is called as the predictions: rename it")
+    _check_nested(source, keep, kind)
     rows, n_bytes, unknown, missing = 0, 0, 0, 0
     with (
         _writer(output, kind) as writer,
@@ -77,7 +84,7 @@ def predict(
                 missing += chunk.n_read - chunk.X.shape[0]
                 watch.update(rows, n_bytes)
         if not rows:
-            raise ValueError(f"{', '.join(data)}: there is no row to predict for")
+            writer.write(_nothing(source, keep, made))
         watch.finish(rows, n_bytes)
     if unknown:
         say(
@@ -99,17 +106,52 @@ def _predicted(model: Any, source: Source, chunk: Chunk, bounds: bool) -> pa.Rec
         width = model.certificate().prediction_bound(X) if bounds else None
     else:
         values = width = np.empty((0, origin.n_targets) if origin.n_targets > 1 else 0)
-    named = (model._trained().columns or {}).get("targets") or []
-    several = values.ndim == 2
-    for i in range(values.shape[1] if several else 1):
-        end = f"_{named[i] if len(named) == values.shape[1] else i}" if several else ""
-        column = values[:, i] if several else values
-        columns[f"prediction{end}"] = _spread(column, chunk)
+    table = values if values.ndim == 2 else values[:, None]
+    made = iter(_names(model, bounds))
+    for i in range(table.shape[1]):
+        columns[next(made)] = _spread(table[:, i], chunk)
         if width is not None and bounds:
-            by = width[:, i] if several else width
-            columns[f"lower{end}"] = _spread(column - by, chunk)
-            columns[f"upper{end}"] = _spread(column + by, chunk)
+            by = width[:, i] if width.ndim == 2 else width
+            columns[next(made)] = _spread(table[:, i] - by, chunk)
+            columns[next(made)] = _spread(table[:, i] + by, chunk)
     return pa.RecordBatch.from_pydict(columns)
+
+
+def _names(model: Any, bounds: bool) -> list[str]:
+    """Return what the columns with predictions are called."""
+    learned = model._trained()
+    n_targets, named = learned.origin.n_targets, (learned.columns or {}).get("targets") or []
+    labels = learned.origin.labels
+    if labels is not None:
+        n_targets = len(labels.classes) if labels.multilabel else 1
+    ends = [""]
+    if n_targets > 1 or (labels is not None and labels.multilabel):
+        ends = [f"_{named[i] if len(named) == n_targets else i}" for i in range(n_targets)]
+    kinds = ["prediction", "lower", "upper"] if bounds else ["prediction"]
+    return [f"{kind}{end}" for end in ends for kind in kinds]
+
+
+def _nothing(source: Source, keep: Sequence[str], made: list[str]) -> pa.RecordBatch:
+    """Return the columns of predictions for no row."""
+    columns: dict[str, pa.Array] = {}
+    if isinstance(source, TableSource):
+        schema = source.tables[0].schema
+        columns.update((name, pa.array([], schema.field(name).type)) for name in keep)
+    columns.update((name, pa.array([], pa.float64())) for name in made)
+    return pa.RecordBatch.from_pydict(columns)
+
+
+def _check_nested(source: Source, keep: Sequence[str], kind: str) -> None:
+    """Raise for kept columns that CSV has no place for."""
+    if kind != "csv" or not isinstance(source, TableSource):
+        return
+    for name in keep:
+        found = source.tables[0].schema.field(name).type
+        if pa.types.is_nested(found):
+            raise ValueError(
+                f"column {name!r} to keep is {found}, which CSV cannot hold: write .parquet or "
+                ".arrow"
+            )
 
 
 def _spread(values: Any, chunk: Chunk) -> pa.Array:
@@ -167,11 +209,22 @@ class _Writer:
 def _writer(output: str | None, kind: str) -> Iterator[_Writer]:
     if output is None:
         writer = _Writer(sys.stdout.buffer, kind)
-        yield writer
-        writer.close()
-        sys.stdout.buffer.flush()
+        try:
+            yield writer
+            writer.close()
+            sys.stdout.buffer.flush()
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            error.filename = error.filename or "standard output"
+            raise
         return
     with replacing(output) as sink:
         writer = _Writer(sink, kind)
-        yield writer
+        try:
+            yield writer
+        except BaseException:
+            with suppress(OSError, pa.ArrowException):  # before its file is gone
+                writer.close()
+            raise
         writer.close()

@@ -47,7 +47,8 @@ class Watch:
             done,
         )
         self.start = self.said = self.asked = time.monotonic()
-        self.cost, self.error, self.begun = 0.0, "", False
+        self.cost, self.error = 0.0, ""
+        self.first: tuple[float, int, int] | None = None  # when, rows and bytes
         self.bar: Progress | None = None
         self.task: Any = None
 
@@ -80,12 +81,12 @@ class Watch:
         """Show how far reading has come; rows and bytes are counted from the first file on."""
         if self.quiet:
             return
-        if self.bar is None and not self.begun:  # only now, as most errors come before
-            self.begun = True
+        if self.bar is None and self.first is None:  # only now, as most errors come before
             size = "" if self.n_bytes is None else f" {amount(self.n_bytes)}"
             total = "" if self.n_rows is None else f" {self.n_rows:,} rows"
             say(f"reading{total}{' in' if total and size else ''}{size}")
         now = time.monotonic()
+        self.first = self.first or (now, rows, n_bytes)
         if self.ask is not None and now - self.asked > max(self.cost / ASK_SHARE, 1.0):
             error = self.ask()
             self.error = "" if error is None else f", certified error {share(error)}"
@@ -101,7 +102,7 @@ class Watch:
 
     def finish(self, rows: int, n_bytes: int) -> None:
         """Say how much was read."""
-        if not self.quiet and self.bar is None:
+        if not self.quiet and self.bar is None and rows:
             taken = duration(time.monotonic() - self.start)
             say(f"{self._facts(rows, n_bytes, time.monotonic())}, done in {taken}")
 
@@ -111,7 +112,13 @@ class Watch:
         return f"{rows:,} rows, {pace:,.0f} rows/s{size}{self.error}"
 
     def _left(self, n_bytes: int, rows: int, now: float) -> str:
-        total, done = (self.n_bytes, n_bytes) if self.n_bytes else (self.n_rows, rows)
-        if not total or not done:
+        assert self.first is not None
+        start, first_rows, first_bytes = self.first
+        total, done, first = (
+            (self.n_bytes, n_bytes, first_bytes)
+            if self.n_bytes
+            else (self.n_rows, rows, first_rows)
+        )
+        if not total or done <= first:
             return ""
-        return f", about {duration((now - self.start) * max(total - done, 0) / done)} left"
+        return f", about {duration((now - start) * max(total - done, 0) / (done - first))} left"

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
-from ridgepass.data.columns import Columns, Feature, select
+from ridgepass.data.columns import Columns, Feature, one_role, select
 from ridgepass.data.files import File
 from ridgepass.data.missing import Place
 from ridgepass.data.source import Position, Raw, Source
@@ -153,7 +153,7 @@ def choose_array_columns(
     names = [str(i) for i in range(arrays[0].width)]
     named = [_from_start(name, names) for name in target]
     by = None if weight is None else _from_start(weight, names)
-    others = [*named, *([] if by is None else [by])]
+    others = one_role([*named, *([] if by is None else [by])])
     chosen = select(
         names,
         files[0].path,
@@ -161,9 +161,13 @@ def choose_array_columns(
         exclude=[_from_start(name, names) for name in exclude],
         others=others,
     )
+    return Columns(tuple(map(Feature, chosen)), tuple(named), by, nulls, array_type(arrays))
+
+
+def array_type(arrays: list[ArrayFile]) -> str:
+    """Return what holds the numbers of all files without loss."""
     short = all(array.dtype.kind == "f" and array.dtype.itemsize <= 4 for array in arrays)
-    dtype = "float32" if short else "float64"
-    return Columns(tuple(map(Feature, chosen)), tuple(named), by, nulls, dtype)
+    return "float32" if short else "float64"
 
 
 def _from_start(name: str, names: list[str]) -> str:

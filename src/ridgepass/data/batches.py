@@ -69,6 +69,8 @@ def batches(
     nulls: str = "error",
     format: str | None = None,
     batch_rows: int | None = None,
+    n_features: int | None = None,
+    zero_based: bool | None = None,
 ) -> Batches:
     """Read rows a batch at a time, in memory that does not grow.
 
@@ -99,11 +101,20 @@ def batches(
         For files whose names do not tell.
     batch_rows : int, optional
         Rows in a batch; about 4 MB of them by default. Models do not depend on it.
+    n_features, zero_based : int and bool, optional
+        Of svmlight files: how many features there are, and whether the first is called 0. Both are
+        told from the files by default, which reads them once beforehand; parts to be merged must
+        agree on them.
 
     Returns
     -------
     Batches
         To be iterated over, as often as its source can be read.
+
+    Notes
+    -----
+    A DuckDB connection runs one query at a time: while a relation is read, give other queries a
+    ``cursor()`` of their own.
 
     Examples
     --------
@@ -130,5 +141,7 @@ def batches(
         one_hot=one_hot,
         nulls=nulls,
         format=format,
+        n_features=n_features,
+        zero_based=zero_based,
     )
     return Batches(opened, batch_rows)

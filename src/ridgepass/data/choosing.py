@@ -1,7 +1,7 @@
 """Which columns of tables are read, and as what."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
@@ -14,10 +14,12 @@ from ridgepass.data.columns import (
     Vector,
     check_distinct,
     check_there,
+    one_role,
     select,
 )
 from ridgepass.data.encode import (
     as_text,
+    canonical,
     has_categories,
     is_number,
     is_short,
@@ -45,8 +47,10 @@ class Wanted:
 def choose_columns(tables: list[Table], wanted: Wanted) -> Columns:
     """Settle which columns are read and how, from the schemas and, where needed, a quick look."""
     unlike = _unlike(tables)
-    first, others = unlike[0], [*wanted.target, *([wanted.weight] if wanted.weight else [])]
+    first = unlike[0]
+    others = one_role([*wanted.target, *([wanted.weight] if wanted.weight else [])])
     chosen = _select(first, wanted, others)
+    known = set(chosen)
     for name in wanted.one_hot:
         check_there(name, chosen, f"what is left of {first.name} for features")
     for table in unlike[1:]:
@@ -54,7 +58,7 @@ def choose_columns(tables: list[Table], wanted: Wanted) -> Columns:
         there = dict.fromkeys(found)
         for name in chosen:
             check_there(name, there, table.name)
-        strange = next((name for name in found if name not in set(chosen)), None)
+        strange = next((name for name in found if name not in known), None)
         if strange is not None:
             raise ValueError(
                 f"{table.name} has a column {strange!r} that {first.name} has not: leave it out "
@@ -74,12 +78,30 @@ def choose_columns(tables: list[Table], wanted: Wanted) -> Columns:
         else Feature(name)
         for name in chosen
     )
-    plain = [name for name in chosen if name not in groups]
-    short = all(is_short(table.schema.field(name).type) for table in unlike for name in plain)
-    dtype = "float32" if plain and short else "float64"
-    columns = Columns(features, wanted.target, wanted.weight, wanted.nulls, dtype)
+    columns = Columns(features, wanted.target, wanted.weight, wanted.nulls)
     check_distinct(columns.names, "what becomes of the columns")
-    return columns
+    return replace(columns, dtype=float_type(unlike, columns))
+
+
+def float_type(tables: list[Table], columns: Columns) -> str:
+    """Return what holds the features of all tables without loss."""
+    plain = [feature.name for feature in columns.features if not isinstance(feature, OneHot)]
+    kinds = (table.schema.field(name).type for table in _unlike(tables) for name in plain)
+    return "float32" if plain and all(map(is_short, kinds)) else "float64"
+
+
+def check_kept(tables: list[Table], names: Sequence[str]) -> None:
+    """Raise unless columns to hand on are of one type throughout."""
+    first = tables[0]
+    for table in _unlike(tables):
+        for name in names:
+            check_there(name, table.schema.names, table.name)
+            kind, before = (one.schema.field(name).type for one in (table, first))
+            if kind != before:
+                raise ValueError(
+                    f"column {name!r} to keep is {before} in {first.name} and {kind} in "
+                    f"{table.name}: give files of one schema, or keep another column"
+                )
 
 
 def check_tables(tables: list[Table], columns: Columns) -> None:
@@ -230,11 +252,15 @@ def _categories(
                 found[name].update(_distinct(batch.column(name)))
     result = {}
     for name, given in one_hot.items():
-        categories = tuple(sorted(found[name]) if given is None else map(str, given))
-        if not categories or len(set(categories)) < len(categories):
+        told = None if given is None else canonical(pa.array(map(str, given))).to_pylist()
+        categories = tuple(sorted(found[name]) if told is None else told)
+        if not categories:
             raise ValueError(
-                f"column {name!r} has no categories, or one of them twice: give each once"
+                f"column {name!r} has no value, so no category: leave it out with exclude "
+                f"(--exclude {name})"
             )
+        if len(set(categories)) < len(categories):
+            raise ValueError(f"column {name!r} is given a category twice: name each once")
         result[name] = categories
     return result
 

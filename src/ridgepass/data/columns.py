@@ -235,6 +235,14 @@ def check_distinct(columns: Sequence[str], where: str) -> None:
         raise ValueError(f"{where} has two columns {name!r}: rename one of them")
 
 
+def one_role(names: list[str]) -> list[str]:
+    """Return targets and weight, of which none may be named twice."""
+    twice = next((name for i, name in enumerate(names) if name in names[:i]), None)
+    if twice is not None:
+        raise ValueError(f"column {twice!r} is named twice as target or weight: name it once")
+    return names
+
+
 def check_there(name: str, columns: Collection[str], where: str) -> None:
     """Raise for a column that is not there, with names that come near."""
     if name in columns:

@@ -21,7 +21,7 @@ BLOCK = 1 << 20
 LONGEST = 64 << 20
 _WRONG_VALUE = re.compile(r"CSV column #(\d+): Row #(\d+): CSV conversion error to (\w+): (.*)")
 _RAGGED = re.compile(r"Row #(\d+): Expected (\d+) columns, got (\d+)")
-_ENCODE = "save it in that encoding"
+_ENCODE = "save the file in UTF-8"
 _KINDS = {"double": "number", "bool": "truth value"}
 
 
@@ -157,9 +157,7 @@ class CsvStream(Text):
         with self._errors():
             head = _head(stream)
             self._look_at(head)
-            whole, newline, rest = head.rpartition(b"\n")
-            looked_at = whole + newline if newline else rest
-            with self._reader(io.BytesIO(looked_at), types) as reader:
+            with self._reader(io.BytesIO(_whole_rows(head)), types) as reader:
                 types = {**csv_types(reader.schema), **types}
             replayed = io.BufferedReader(_Replayed(head, stream))
             self._rows = self._reader(replayed, types)
@@ -211,6 +209,14 @@ def _head(source: Any) -> bytes:
             break
         head += more
     return head
+
+
+def _whole_rows(head: bytes) -> bytes:
+    """Return the beginning up to the end of a row, which is no line's end within quotes."""
+    end = head.rfind(b"\n")
+    while end >= 0 and head.count(b'"', 0, end) % 2:
+        end = head.rfind(b"\n", 0, end)
+    return head[: end + 1] or head
 
 
 def _delimiter(line: bytes) -> str:

@@ -158,7 +158,17 @@ def as_text(column: pa.Array) -> pa.Array:
         return pc.take(as_text(column.dictionary), column.indices)
     if pa.types.is_float16(column.type):  # which Arrow does not write out
         column = column.cast(pa.float32())
-    return column if column.type == pa.string() else column.cast(pa.string())
+    if pa.types.is_floating(column.type):  # NaN is no category
+        column = pc.if_else(pc.is_nan(column), pa.scalar(None, column.type), column)
+    return canonical(column if column.type == pa.string() else column.cast(pa.string()))
+
+
+def canonical(text: pa.Array) -> pa.Array:
+    """Return one spelling for what libraries write as 3 or 3.0, and as true, True or TRUE."""
+    text = pc.replace_substring_regex(text, r"^(-?[0-9]+)\.0+$", r"\1")
+    for word in ("true", "false"):
+        text = pc.replace_substring_regex(text, f"^(?i){word}$", word)
+    return text
 
 
 def _mark(rows: Any, codes: NDArray[np.intp]) -> None:

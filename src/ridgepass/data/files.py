@@ -110,8 +110,14 @@ def _is_beside(path: str, pattern: str) -> bool:
 
 def _below(directory: str, format: str | None) -> list[File]:
     found = []
-    for top, folders, names in os.walk(directory, onerror=_fail):
+    seen = {os.path.realpath(directory)}  # links may lead round in circles
+    for top, folders, names in os.walk(directory, onerror=_fail, followlinks=True):
         folders[:] = sorted(name for name in folders if not name.startswith((".", "_")))
+        for name in list(folders):
+            real = os.path.realpath(os.path.join(top, name))
+            if real in seen:
+                folders.remove(name)
+            seen.add(real)
         for name in sorted(names):
             if not name.startswith((".", "_")) and (format or _format_of(name)):
                 found.append(_file(os.path.join(top, name), format))
@@ -130,6 +136,8 @@ def _file(path: str, format: str | None) -> File:
             "(.gz for packed text), or say which of "
             f"{', '.join(FORMATS)} it is with format (--format)"
         )
+    if not os.path.exists(path):  # a link that leads nowhere
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
     if not os.path.isfile(path):
         raise ValueError(
             f"{path} is a pipe or a device: pipe it into standard input and read that (-)"

@@ -128,7 +128,8 @@ class ColumnMeans:
             return
         holes = np.isnan(rows)
         self.counts += len(rows) - np.count_nonzero(holes, axis=0)
-        self.sums += np.where(holes, 0.0, rows).sum(axis=0, dtype=np.float64)
+        with np.errstate(over="ignore"):  # seen in the means
+            self.sums += np.where(holes, 0.0, rows).sum(axis=0, dtype=np.float64)
 
     @property
     def values(self) -> Float64:

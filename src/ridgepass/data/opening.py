@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ridgepass.data.columns import Columns, Feature, Names, OneHot, as_names, check_there
+from ridgepass.data.columns import Columns, Feature, Names, OneHot, as_names
 from ridgepass.data.files import STANDARD_INPUT, File, find_files
 from ridgepass.data.missing import as_policy
 from ridgepass.data.source import Source
@@ -22,6 +22,8 @@ def open_source(
     one_hot: str | Iterable[str] | Mapping[str, Sequence[str] | None] | None = None,
     nulls: str = "error",
     format: str | None = None,
+    n_features: int | None = None,
+    zero_based: bool | None = None,
 ) -> Source:
     """Open something to train on; see `ridgepass.data.batches` for the parameters."""
     policy = as_policy(nulls)
@@ -32,7 +34,7 @@ def open_source(
     kind = files[0].format if files else "table"
     if kind in ("npy", "svmlight") and groups:
         raise ValueError(f"{files[0].path} has numbers only: one-hot is for columns of a table")
-    if kind == "npy":
+    if kind == "npy" and n_features is None and zero_based is None:
         return _open_arrays(files, as_names(target), *chosen, weighted, policy)
     if kind == "svmlight":
         if target is not None or weight is not None or any(chosen):
@@ -40,7 +42,9 @@ def open_source(
                 f"{files[0].path} has its target in each line and no column names: leave out "
                 "target, weight, features and exclude"
             )
-        return _open_svmlight(files, policy)
+        return _open_svmlight(files, policy, n_features, zero_based)
+    if n_features is not None or zero_based is not None:
+        raise ValueError("n_features and zero_based are for svmlight files: leave them out")
     tables = _tables(source, files, format, groups)
     from ridgepass.data.choosing import Wanted, choose_columns
     from ridgepass.data.table_source import TableSource
@@ -96,13 +100,19 @@ def open_for_prediction(
         known = Columns(tuple(map(Feature, names or ())))
     features = () if known is None else known.features
     groups = [feature.name for feature in features if isinstance(feature, OneHot)]
-    tables = _tables(source, files, format, groups)
-    from ridgepass.data.choosing import Wanted, check_tables, choose_columns
+    numbers = [feature.name for feature in features if not isinstance(feature, OneHot)]
+    # A key such as 00123 is to come out as it went in.
+    tables = _tables(source, files, format, [*groups, *(set(keep) - set(numbers))])
+    from ridgepass.data.choosing import (
+        Wanted,
+        check_kept,
+        check_tables,
+        choose_columns,
+        float_type,
+    )
     from ridgepass.data.table_source import TableSource
 
-    for table in tables:
-        for name in keep:
-            check_there(name, table.schema.names, table.name)
+    check_kept(tables, keep)
     if known is None:
         known = choose_columns(tables, Wanted(exclude=tuple(keep)))
         if known.width != n_features:
@@ -112,7 +122,9 @@ def open_for_prediction(
             )
     else:
         check_tables(tables, known)
-    return TableSource(tables, replace(known, nulls=policy, means=means), files, keep)
+    # Rows are read as they are, not as in training: rounding them is not in a certificate.
+    columns = replace(known, nulls=policy, means=means, dtype=float_type(tables, known))
+    return TableSource(tables, columns, files, keep)
 
 
 def _nulls_like(
@@ -139,6 +151,14 @@ def find_inputs(source: Any, format: str | None = None) -> list[File]:
     return find_files(paths, format) if paths and paths != [STANDARD_INPUT] else []
 
 
+def find_targets(files: list[File], target: Names) -> File | None:
+    """Return the file that the targets lie in, if it is one of their own."""
+    named = as_names(target)
+    if not files or files[0].format != "npy" or len(named) != 1 or not named[0].endswith(".npy"):
+        return None
+    return find_files(named)[0]
+
+
 def _paths(source: Any) -> list[str | os.PathLike[str]]:
     if isinstance(source, str | os.PathLike):
         return [source]
@@ -161,8 +181,9 @@ def _tables(source: Any, files: list[File], format: str | None, groups: Iterable
     if _paths(source) == [STANDARD_INPUT]:
         return [standard_input(sys.stdin.buffer, format, text)]
     if not any(hasattr(source, name) for name in ("__arrow_c_stream__", "scanner")):
+        lazy = "call its collect(), or " if hasattr(source, "collect") else ""
         raise TypeError(
-            f"cannot read rows from a {type(source).__name__}: give paths, a data frame, or "
+            f"cannot read rows from a {type(source).__name__}: {lazy}give paths, a data frame, or "
             "anything with __arrow_c_stream__"
         )
     return [StreamTable(source)]
@@ -179,7 +200,7 @@ def _open_arrays(
     from ridgepass.data.arrays import ArrayFile, ArraySource, choose_array_columns
 
     target_file = None
-    if len(target) == 1 and target[0].endswith(".npy"):
+    if find_targets(files, target) is not None:
         target_file, target = ArrayFile(target[0]), []
     columns = choose_array_columns(
         files, target=target, features=features, exclude=exclude, weight=weight, nulls=nulls
@@ -194,9 +215,10 @@ def _arrays_like(
     nulls: str,
     means: tuple[float, ...] | None,
 ) -> Source:
-    from ridgepass.data.arrays import ArraySource, open_arrays
+    from ridgepass.data.arrays import ArraySource, array_type, open_arrays
 
-    width = open_arrays(files)[0].width
+    arrays = open_arrays(files)
+    width = arrays[0].width
     if width == n_features:
         taken = range(width)
     elif plain["kind"] == "array" and width == plain["width"]:
@@ -206,14 +228,20 @@ def _arrays_like(
             f"{files[0].path} has {width} columns, the model has {n_features} features: "
             "give the same columns as in training"
         )
-    features, dtype = tuple(Feature(str(i)) for i in taken), plain.get("dtype", "float64")
+    features, dtype = tuple(Feature(str(i)) for i in taken), array_type(arrays)
     return ArraySource(files, Columns(features, nulls=nulls, dtype=dtype, means=means))
 
 
-def _open_svmlight(files: list[File], nulls: str) -> Source:
-    from ridgepass.data.svmlight import SvmlightSource, scan_svmlight
+def _open_svmlight(
+    files: list[File], nulls: str, n_features: int | None, zero_based: bool | None
+) -> Source:
+    from ridgepass.data.svmlight import SvmlightSource, scan_svmlight, svmlight_columns
 
-    return SvmlightSource(files, *scan_svmlight(files, nulls))
+    if n_features is None or zero_based is None:
+        largest, from_zero = scan_svmlight(files)
+        zero_based = from_zero if zero_based is None else zero_based
+        n_features = largest + int(zero_based) if n_features is None else n_features
+    return SvmlightSource(files, svmlight_columns(n_features, nulls), zero_based)
 
 
 def _svmlight_like(

@@ -146,6 +146,11 @@ class Source(ABC):
             check_not_infinite(raw.X, self._label, raw.place)
             means.update(raw.X)
         values, start = means.values, 0
+        if not np.isfinite(values).all():
+            worst = int(np.argmax(~np.isfinite(values)))
+            raise ValueError(
+                f"the mean of column {self._label(worst)!r} overflows: choose nulls zero or drop"
+            )
         for feature in self.columns.features:
             if isinstance(feature, OneHot):  # no category is all zeros
                 values[start : start + feature.width] = 0.0

@@ -95,15 +95,15 @@ class SvmlightSource(Source):
             row = int(np.searchsorted(rows.indptr, wrong[0], side="right")) - 1
             raise ValueError(
                 f"{place.row(row)} has a feature {rows.indices[wrong[0]]}, and features are "
-                f"numbered from {shift} to {width - 1 + shift}: give the same features as in "
-                "training"
+                f"numbered from {shift} to {width - 1 + shift}: train with n_features "
+                "(--n-features) to have room for more"
             )
         shape = rows.shape[0], width
         return sparse.csr_array((rows.data, indices, rows.indptr), shape=shape)
 
 
-def scan_svmlight(files: list[File], nulls: str) -> tuple[Columns, bool]:
-    """Read everything once for the number of features and whether they count from zero."""
+def scan_svmlight(files: list[File]) -> tuple[int, bool]:
+    """Read everything once for the largest number of a feature and whether they start at zero."""
     largest, smallest = -1, _LARGEST
     for file in files:
         row = 0
@@ -117,9 +117,7 @@ def scan_svmlight(files: list[File], nulls: str) -> tuple[Columns, bool]:
         raise ValueError(
             f"{files[0].path} has no feature that is not zero: there is nothing to fit"
         )
-    zero_based = smallest == 0
-    width = largest + (1 if zero_based else 0)
-    return svmlight_columns(width, nulls), zero_based
+    return largest, smallest == 0
 
 
 def svmlight_columns(

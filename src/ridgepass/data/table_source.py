@@ -92,7 +92,7 @@ def open_tables(files: list[File], types: Mapping[str, Any]) -> list[Table]:
     files : list of File
         Of one format.
     types : mapping of str to pyarrow.DataType
-        Types of columns of CSV that are not to be told from the first file.
+        Types of columns of CSV, and of key=value directories, that are not to be guessed.
     """
     for file in files:
         if file.n_bytes == 0:
@@ -105,14 +105,19 @@ def open_tables(files: list[File], types: Mapping[str, Any]) -> list[Table]:
         tables = [ArrowTable(file) for file in files]
     else:
         tables = [ParquetTable(file) for file in files]
-    constants = _partition_values(files)
+    constants = _partition_values(files, types)
     for table, file in zip(tables, files, strict=True):
         table.add_constants({key: constants[key, value] for key, value in file.partitions})
     return tables
 
 
-def _partition_values(files: list[File]) -> dict[tuple[str, str | None], pa.Scalar]:
-    """Return the values of key=value directories: numbers, where all of a key are."""
+def _partition_values(
+    files: list[File], types: Mapping[str, Any]
+) -> dict[tuple[str, str | None], pa.Scalar]:
+    """Return the values of key=value directories: numbers, where all of a key are.
+
+    Keys of a given type are text: what other values there are must not change a category.
+    """
     by_key: dict[str, set[str | None]] = {}
     for file in files:
         for key, value in file.partitions:
@@ -120,7 +125,7 @@ def _partition_values(files: list[File]) -> dict[tuple[str, str | None], pa.Scal
     typed = {}
     for key, values in by_key.items():
         there = [value for value in values if value is not None]
-        kind, convert = _conversion(there)
+        kind, convert = (pa.string(), str) if key in types else _conversion(there)
         for value in values:
             typed[key, value] = pa.scalar(None if value is None else convert(value), kind)
     return typed

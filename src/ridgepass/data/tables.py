@@ -1,6 +1,8 @@
 """Tables that are read a piece at a time: what they share, and Parquet and Arrow files."""
 
+import errno
 import mmap
+import os
 import re
 import zlib
 from abc import ABC, abstractmethod
@@ -66,13 +68,19 @@ class Table(ABC):
         """Yield the rows from ``start`` on, some columns of them, in pieces of limited length."""
         if self._begun and not self.rereadable:
             raise ValueError(f"{self.name} can be read only once: open it again")
-        self._begun = True
+        self._begun, asked = True, start
         stored = [name for name in columns if name not in self.constants]
         with self._errors():
             for batch in self._read(stored, start, at_most):
                 whole = self._with_constants(batch, columns)
+                start += whole.num_rows
                 for first in range(0, whole.num_rows, at_most):
                     yield whole.slice(first, at_most)
+        if self.n_rows is not None and start != max(self.n_rows, asked):
+            raise ValueError(
+                f"{self.name} had {self.n_rows:,} rows and now has {start:,}: it was changed while "
+                "it was read, so begin again"
+            )
 
     def peek(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Yield some columns, all rows of which a later `read` will yield again."""
@@ -184,8 +192,11 @@ def errors_in(name: str, format: str | None = None, remedy: str = WHOLE) -> Iter
     """Say which table an error of Arrow's comes from."""
     try:
         yield
-    except (FileNotFoundError, PermissionError, IsADirectoryError):
-        raise
+    except (FileNotFoundError, PermissionError, IsADirectoryError) as error:
+        if error.filename is not None:
+            raise
+        number = error.errno or errno.EIO  # Arrow's own have no name
+        raise type(error)(number, os.strerror(number), name) from error
     except (pa.ArrowException, OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
         reason = " ".join(str(error).split())
         reason = re.sub(r"\. Detail: .*", "", reason).rstrip(".")

@@ -71,7 +71,7 @@ class RidgeRegressor(RegressorMixin, MultiOutputMixin, StreamingEstimator):
             What to predict: the columns' names.
         **options
             Of `ridgepass.data.batches`: ``features``, ``exclude``, ``weight``, ``one_hot``,
-            ``nulls``, ``format``, ``batch_rows``.
+            ``nulls``, ``format``, ``batch_rows``, ``n_features``, ``zero_based``.
 
         Returns
         -------
@@ -190,9 +190,13 @@ class RidgeRegressor(RegressorMixin, MultiOutputMixin, StreamingEstimator):
 
 def _is_batches(source: Any) -> bool:
     """Whether a source is batches of arrays rather than paths or a table."""
+    if isinstance(source, np.ndarray):
+        raise TypeError("an array is no stream of batches: call fit(X, y)")
     if isinstance(source, str | os.PathLike) or hasattr(source, "__arrow_c_stream__"):
         return False
     if isinstance(source, Sequence):
+        if not source:
+            raise ValueError("the list of sources is empty: name at least one file")
         return not all(isinstance(item, str | os.PathLike) for item in source)
     return isinstance(source, Iterable) and not hasattr(source, "scanner")
 
