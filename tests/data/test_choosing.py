@@ -61,10 +61,10 @@ def test_one_hot_of_what_is_not_there_or_no_feature(tmp_path):
         open_source(path, one_hot="City", target="y")
     with pytest.raises(ValueError, match=r"what is left of .* for features has no column 'city'"):
         open_source(path, one_hot="city", features="x")
-    with pytest.raises(ValueError, match="has no categories, or one of them twice"):
+    with pytest.raises(ValueError, match="is given a category twice"):
         open_source(path, one_hot={"city": ["a", "a"]})
     empty = write(tmp_path / "g.parquet", city=pa.array([None], pa.string()), x=[1.0])
-    with pytest.raises(ValueError, match="column 'city' has no categories"):
+    with pytest.raises(ValueError, match="column 'city' has no value, so no category"):
         open_source(empty, one_hot="city")
 
 

@@ -136,7 +136,7 @@ def test_only_a_header(tmp_path):
         ("a,b\n1,2\n".encode("utf-16"), "."),
         (
             "a,größe\n1,2\n".encode("latin-1"),
-            "has a header that is not UTF-8: save it in that encoding",
+            "has a header that is not UTF-8: save the file in UTF-8",
         ),
         ("t,b\ngröße,2\n".encode("latin-1"), "."),
         (b"PAR1" + bytes(100), "."),
