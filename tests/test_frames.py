@@ -211,7 +211,7 @@ def test_no_rows():
 def test_without_pyarrow_the_error_tells_what_to_install(monkeypatch):
     stream = Stream(pa.table(COLUMNS))
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(ImportError, match=r"Stream needs pyarrow: pip install ridgepass\[arrow\]"):
+    with pytest.raises(ImportError, match=r"Stream needs pyarrow: pip install ridgepass\[files\]"):
         open_frame(stream)
 
 

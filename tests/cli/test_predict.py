@@ -94,7 +94,16 @@ def test_pipelines_of_csv_and_arrow(trained):
     piped = through("cat rows.arrows | ridgepass predict m.ridge - --output-format arrow -o -")
     found = pa.ipc.open_stream(piped).read_all()
     np.testing.assert_allclose(found["prediction"].to_numpy(), expected)
-    through("ridgepass predict m.ridge train.parquet | head -1")
+
+
+def test_whoever_has_seen_enough_is_left_in_peace(trained, tmp_path):
+    pd.concat([make_frame()] * 500).to_parquet(tmp_path / "long.parquet")
+    command = f"{COMMAND} predict {trained / 'm.ridge'} long.parquet | head -2"
+    done = subprocess.run(
+        ["bash", "-c", command], cwd=tmp_path, capture_output=True, check=True, text=True
+    )
+    assert done.stdout.count("\n") == 2
+    assert done.stderr == ""
 
 
 def test_unseen_categories_are_zeros_and_counted(trained, tmp_path):

@@ -146,8 +146,14 @@ def test_another_command_is_noticed(stopped):
     other = [*command]
     other[other.index("2")] = "5"
     said = complaint(*other, cwd=folder)
-    assert "--alpha was 2.0" in said
-    assert "--exclude" in complaint(*command, "--exclude", "rooms", cwd=folder)
+    assert "m.part was written with --alpha 2.0, and now there is --alpha 5.0" in said
+    for options, named in {
+        ("--exclude", "rooms"): "with no --exclude, and now there is --exclude rooms",
+        ("--no-intercept",): "with no --no-intercept, and now there is --no-intercept",
+        ("--seed", "3"): "with --seed 0, and now there is --seed 3",
+        ("--standardize",): "with no --standardize, and now there is --standardize",
+    }.items():
+        assert named in complaint(*command, *options, cwd=folder)
 
 
 def test_what_is_no_checkpoint_is_not_overwritten(stopped):

@@ -100,8 +100,8 @@ def read_checkpoint(path: str, options: Mapping[str, Any], inputs: Sequence[Inpu
         was, now = options_before.get(name), options.get(name)
         if was != now:
             raise ValueError(
-                f"{_as_typed(name, was)} when {path} was written, and now {_as_typed(name, now)}: "
-                "set it back, or delete the checkpoint to begin again"
+                f"{path} was written with {_as_typed(name, was)}, and now there is "
+                f"{_as_typed(name, now)}: set it back, or delete the checkpoint to begin again"
             )
     _check_inputs(path, before, inputs)
     return Checkpoint(stored.model, position, counts)
@@ -110,16 +110,16 @@ def read_checkpoint(path: str, options: Mapping[str, Any], inputs: Sequence[Inpu
 def _as_typed(name: str, value: Any) -> str:
     """Return an option as it stands on the command line."""
     if name == "fit_intercept":
-        return "there was no --no-intercept" if value else "there was --no-intercept"
+        return "no --no-intercept" if value else "--no-intercept"
     if name == "alpha" and value is None:
         value = "auto"
     if value is None or value is False:
-        return f"there was no --{name.replace('_', '-')}"
+        return f"no --{name.replace('_', '-')}"
     flag = {"random_state": "--seed"}.get(name, f"--{name.replace('_', '-')}")
     if isinstance(value, dict):
         value = list(value)
     text = ",".join(map(str, value)) if isinstance(value, list) else str(value)
-    return f"it was {flag}" if value is True else f"it was {flag} {text}"
+    return flag if value is True else f"{flag} {text}"
 
 
 def is_checkpoint(path: str) -> bool:
