@@ -4,7 +4,6 @@ Each method runs in a process of its own, so that its memory can be measured.
 """
 
 import json
-import resource
 import subprocess
 import sys
 import time
@@ -16,6 +15,7 @@ import numpy as np
 
 from ridgepass.datasets import Synthetic
 from ridgepass.kernels import Float64
+from ridgepass.resources import peak_memory
 from ridgepass.stream import RidgeStream
 
 METHODS = {"exact": "rr, exact", "fd": "FDrr", "rfd": "RFDrr", "anchored": "anchored"}
@@ -85,7 +85,7 @@ def run(method: str, options: Options) -> dict[str, Any]:
 
     for A, b in batches(2000, 1):  # two batches live at a time; they are not the model's
         RidgeStream(method, sketch_size=2).update(A[:4, :4], b[:4]).solve(1.0)
-    before = _peak_bytes()
+    before = peak_memory()
 
     stream = RidgeStream(method, sketch_size=options.sketch_size, alpha=options.alpha)
     fit_seconds = 0.0
@@ -96,7 +96,7 @@ def run(method: str, options: Options) -> dict[str, Any]:
     start = time.perf_counter()
     coef = stream.solve(options.alpha)
     query_seconds = time.perf_counter() - start
-    peak = _peak_bytes() - before
+    peak = peak_memory() - before
     errors = [np.square(A @ coef - b) for A, b in batches(2048, 1)]
     return {
         "coef": coef.tolist(),
@@ -107,11 +107,6 @@ def run(method: str, options: Options) -> dict[str, Any]:
         "model_bytes": stream.nbytes,
         "peak_bytes": peak,
     }
-
-
-def _peak_bytes() -> int:
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak if sys.platform == "darwin" else peak * 1024
 
 
 if __name__ == "__main__":  # one method, for `run_apart`

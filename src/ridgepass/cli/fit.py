@@ -23,7 +23,6 @@ from ridgepass.cli.show import (
     certified,
     description,
     lines_of,
-    peak_memory,
     print_json,
     print_table,
     say,
@@ -31,6 +30,7 @@ from ridgepass.cli.show import (
 from ridgepass.data.opening import find_inputs, find_targets, open_source
 from ridgepass.data.source import Chunk, Position, Source
 from ridgepass.estimators import StreamingRidge, StreamingRidgeCV
+from ridgepass.resources import peak_memory
 from ridgepass.store import save
 
 
@@ -174,7 +174,7 @@ class Training:
         try:
             model._learn(chunk, source)
         except ValueError as error:
-            if not source.files:
+            if not source.files or "batch" not in str(error):  # it is not about these rows
                 raise
             last = chunk.end.rows
             where = f"rows {last - chunk.n_read + 1:,} to {last:,}"

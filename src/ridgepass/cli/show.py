@@ -1,7 +1,6 @@
 """What is printed: tables, JSON, and numbers as people read them."""
 
 import json
-import resource
 import sys
 from collections.abc import Mapping
 from typing import Any
@@ -50,12 +49,6 @@ def share(value: float | None) -> str:
     if value < 1e-6:
         return f"{value:.1g}"
     return f"{value:.2%}" if value < 10 else f"{value:.3g} times its norm"
-
-
-def peak_memory() -> int:
-    """Return the most memory this process ever had, in bytes."""
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak if sys.platform == "darwin" else peak * 1024
 
 
 def certified(model: Any) -> float | None:
