@@ -19,9 +19,9 @@ from ridgepass.data.source import Chunk, Source
 from ridgepass.data.table_source import TableSource
 from ridgepass.estimators import StreamingRidgeClassifier
 from ridgepass.estimators.inputs import CheckedRows
+from ridgepass.solve import Certificate
 from ridgepass.store import load, replacing
 
-FORMATS = ("csv", "parquet", "arrow")
 _SUFFIXES = {
     ".csv": "csv",
     ".parquet": "parquet",
@@ -71,6 +71,7 @@ def predict(
     if clash is not None:
         raise ValueError(f"column {clash!r} to keep is called as the predictions: rename it")
     _check_nested(source, keep, kind)
+    proof = model.certificate() if bounds else None
     rows, n_bytes, unknown, missing = 0, 0, 0, 0
     with (
         _writer(output, kind) as writer,
@@ -78,7 +79,7 @@ def predict(
     ):
         with closing(source.chunks()) as chunks:
             for chunk in chunks:
-                writer.write(_predicted(model, source, chunk, bounds))
+                writer.write(_predicted(model, proof, chunk))
                 rows, n_bytes = rows + chunk.n_read, chunk.n_bytes
                 unknown += chunk.unknown
                 missing += chunk.n_read - chunk.X.shape[0]
@@ -95,7 +96,7 @@ def predict(
         say(f"ridgepass: warning: {missing:,} rows with missing values have no prediction")
 
 
-def _predicted(model: Any, source: Source, chunk: Chunk, bounds: bool) -> pa.RecordBatch:
+def _predicted(model: Any, proof: Certificate | None, chunk: Chunk) -> pa.RecordBatch:
     origin = model._trained().origin
     X = CheckedRows(chunk.X, origin.names)
     columns: dict[str, Any] = {}
@@ -103,14 +104,14 @@ def _predicted(model: Any, source: Source, chunk: Chunk, bounds: bool) -> pa.Rec
         columns.update(zip(chunk.extras.schema.names, chunk.extras.columns, strict=True))
     if chunk.X.shape[0]:
         values = model.predict(X)
-        width = model.certificate().prediction_bound(X) if bounds else None
+        width = None if proof is None else proof.prediction_bound(X)
     else:
         values = width = np.empty((0, origin.n_targets) if origin.n_targets > 1 else 0)
     table = values if values.ndim == 2 else values[:, None]
-    made = iter(_names(model, bounds))
+    made = iter(_names(model, proof is not None))
     for i in range(table.shape[1]):
         columns[next(made)] = _spread(table[:, i], chunk)
-        if width is not None and bounds:
+        if proof is not None and width is not None:
             by = width[:, i] if width.ndim == 2 else width
             columns[next(made)] = _spread(table[:, i] - by, chunk)
             columns[next(made)] = _spread(table[:, i] + by, chunk)
