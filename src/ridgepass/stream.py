@@ -1,24 +1,23 @@
 """Algorithm 1 of the paper: sketch the rows, keep c = Aᵀb, solve at the end or in between."""
 
 import copy
-from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ridgepass import validation
+from ridgepass.answers import Answers
 from ridgepass.intake import Batch
 from ridgepass.kernels import Float64, is_sparse
 from ridgepass.query import Query
 from ridgepass.scaling import Scaling
 from ridgepass.sketch import SKETCHES
 from ridgepass.snapshot import Kept, array, check_shapes, entry, flag, float_type, part
-from ridgepass.solve import Certificate, DenseSolver
 from ridgepass.state import State
 
 
-class RidgeStream:
+class RidgeStream(Answers):
     """Ridge regression in one pass, for any alpha afterwards.
 
     Parameters
@@ -136,11 +135,6 @@ class RidgeStream:
     def nbytes(self) -> int:
         """Bytes that the stream holds on to."""
         return 0 if self._state is None else self._state.nbytes
-
-    @property
-    def scale(self) -> Float64 | None:
-        """What the columns are divided by; None where they are not."""
-        return self._query().scale if self._scales else None
 
     def update(self, A: Any, b: ArrayLike, weights: ArrayLike | None = None) -> Self:
         """Take in rows and their targets.
@@ -286,120 +280,6 @@ class RidgeStream:
         self._state, self._answers = state, None
         return self
 
-    def solve(self, alpha: float | Sequence[float] | Float64) -> Float64:
-        """Return ridge coefficients, for one alpha or for many at once.
-
-        Parameters
-        ----------
-        alpha : float or sequence of float
-            The ridge parameter, the paper's γ.
-
-        Returns
-        -------
-        ndarray of shape (n_features,) or (n_features, n_targets)
-            With a leading axis when ``alpha`` is a sequence.
-        """
-        alphas, one = validation.as_alphas(alpha)
-        query = self._solvable(min(alphas))
-        coefs = query.solver.solve(alphas)
-        if query.scale is not None:
-            coefs /= query.scale[:, None]
-        if self._seen.single:
-            coefs = coefs[..., 0]
-        return coefs[0] if one else coefs
-
-    def intercept(self, coef: Float64) -> Float64:
-        """Return the intercept that goes with coefficients.
-
-        Parameters
-        ----------
-        coef : ndarray
-            What ``solve`` returned, or any other coefficients of that shape.
-
-        Returns
-        -------
-        ndarray
-            The shape of ``coef`` without the axis of the features: mean(b) − mean(A)·coef, or zeros
-            without ``fit_intercept``.
-        """
-        query = self._query()
-        axis = -1 if self._seen.single else -2
-        targets = query.target_mean[0] if self._seen.single else query.target_mean
-        found: Float64 = targets - np.tensordot(coef, query.mean, axes=(axis, 0))
-        return found
-
-    def certificate(self, alpha: float) -> Certificate:
-        """Bound the distance of ``solve(alpha)`` from exact ridge on the rows seen.
-
-        With ``fit_intercept`` that is ridge on centred rows and targets. With a scaling the bounds
-        are for the coefficients of the scaled columns, ``solve(alpha) * scale``. Infinite for the
-        random projections ``"rp"`` and ``"cs"``, of which nothing is known.
-        """
-        value = validation.as_alpha(alpha)
-        query = self._solvable(value)
-        certificate = query.certificate(value)
-        return certificate.of_target(0) if self._seen.single else certificate
-
-    def generalised_error(self, alphas: Sequence[float] | Float64) -> Float64:
-        """Estimate the mean squared error on new rows by generalised cross-validation.
-
-        Parameters
-        ----------
-        alphas : sequence of float
-            Ridge parameters.
-
-        Returns
-        -------
-        ndarray of shape (n_alphas,) or (n_alphas, n_targets)
-            From the sketch's spectrum and the exact moments; no row is read again.
-        """
-        values, _ = validation.as_alphas(alphas)
-        scores = self._solvable(min(values)).generalised_error(values)
-        return scores[:, 0] if self._seen.single else scores
-
-    def mean_squared_error(self, coefs: Float64, intercepts: Float64) -> Float64:
-        """Estimate the mean squared error of any models on the rows seen.
-
-        Parameters
-        ----------
-        coefs, intercepts : ndarray
-            As ``solve`` gives them for several alphas, and ``intercept`` for these.
-
-        Returns
-        -------
-        ndarray of shape (n_models,) or (n_models, n_targets)
-            Exact for ``method="exact"``, otherwise estimated from sketch and moments.
-        """
-        if self._seen.single:
-            coefs, intercepts = coefs[..., None], intercepts[..., None]
-        errors = self._query().mean_squared_error(coefs, intercepts)
-        return errors[:, 0] if self._seen.single else errors
-
-    def r_squared(self, coefs: Float64, intercepts: Float64) -> Float64:
-        """Estimate R² of any models on the rows seen, about zero if there is no intercept.
-
-        Parameters and shapes are those of `mean_squared_error`; NaN for targets that do not vary.
-        """
-        query = self._query()
-        mass = query.target_mass[0] if self._seen.single else query.target_mass
-        errors = query.weight * self.mean_squared_error(coefs, intercepts)
-        shares = np.divide(errors, mass, out=np.full_like(errors, np.nan), where=mass > 0)
-        return 1.0 - shares
-
-    def largest_eigenvalue(self) -> float:
-        """Estimate ‖AᵀA‖₂ of the rows as solved for: centred, weighted and scaled."""
-        return self._query().solver.largest_eigenvalue()
-
-    @property
-    def _scales(self) -> bool:
-        return self.standardize or self.feature_scale is not None
-
-    @property
-    def _seen(self) -> State:
-        if self._state is None or not self._state.n_rows:
-            raise ValueError("no rows yet: call update(A, b) first")
-        return self._state
-
     def _new_state(
         self, n_features: int, n_targets: int, single: bool, dtype: np.dtype[Any], sparse: bool
     ) -> State:
@@ -418,23 +298,3 @@ class RidgeStream:
             scaling=Scaling(n_features, given) if self._scales else None,
             alpha=self.alpha,
         )
-
-    def _query(self) -> Query:
-        """Look at the sketch once for all questions until the next row."""
-        answers = self._answers
-        if answers is None:
-            self._answers = answers = Query.of(self._seen)
-        return answers
-
-    def _solvable(self, smallest_alpha: float) -> Query:
-        query = self._query()
-        solver = query.solver
-        if (
-            not isinstance(solver, DenseSolver)
-            and smallest_alpha + solver.tail(smallest_alpha) <= 0
-        ):
-            raise ValueError(
-                f"alpha=0 has no solution with method={self.method!r}, whose AᵀA is singular: "
-                "choose alpha > 0, or method='exact'"
-            )
-        return query
