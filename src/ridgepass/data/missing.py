@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ridgepass.estimators.inputs import first_bad
+from ridgepass.estimators.inputs import place_of_bad
 from ridgepass.kernels import Float64, is_sparse
 
 POLICIES = ("error", "drop", "zero", "mean")
@@ -93,17 +93,7 @@ def check_not_infinite(values: Any, label: Callable[[int], str], place: Place) -
 
 
 def _place_of_bad(values: Any) -> tuple[int, int, float] | None:
-    """Return row, column and value of the first number that is not finite."""
-    if is_sparse(values):
-        found = first_bad(values.data[None])
-        if found is None:
-            return None
-        entry = found[1]
-        row = int(np.searchsorted(values.indptr, entry, side="right")) - 1
-        return row, int(values.indices[entry]), float(values.data[entry])
-    table = _as_table(values)
-    found = first_bad(table)
-    return None if found is None else (*found, float(table[found]))
+    return place_of_bad(values if is_sparse(values) else _as_table(values))
 
 
 def _as_table(values: NDArray[Any]) -> NDArray[Any]:

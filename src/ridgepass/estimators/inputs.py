@@ -173,23 +173,10 @@ def check_names(owner: str, known: Names, given: Names) -> None:
 
 def check_finite(rows: Any, what: str, names: Names) -> None:
     """Raise for NaN and infinity, saying where."""
-    if bool(sparse.issparse(rows)):
-        place = first_bad(rows.data[None])
-        if place is None:
-            return
-        entry = place[1]
-        major = int(np.searchsorted(rows.indptr, entry, side="right")) - 1
-        minor = int(rows.indices[entry])
-        row, column = (major, minor) if rows.format == "csr" else (minor, major)
-        value = rows.data[entry]
-    else:
-        # Along the memory, since a chunk of the other order would be gathered number by number.
-        turned = not rows.flags.c_contiguous and rows.flags.f_contiguous
-        place = first_bad(rows.T if turned else rows)
-        if place is None:
-            return
-        row, column = place[::-1] if turned else place
-        value = rows[row, column]
+    place = place_of_bad(rows)
+    if place is None:
+        return
+    row, column, value = place
     found = "NaN" if np.isnan(value) else "infinity"
     where = f"row {row}"
     if rows.shape[1] > 1 or what == "X":
@@ -200,7 +187,27 @@ def check_finite(rows: Any, what: str, names: Names) -> None:
     )
 
 
-def first_bad(rows: NDArray[Any]) -> tuple[int, int] | None:
+def place_of_bad(rows: Any) -> tuple[int, int, float] | None:
+    """Return row, column and value of the first number that is not finite, if there is one."""
+    if bool(sparse.issparse(rows)):
+        place = _first_bad(rows.data[None])
+        if place is None:
+            return None
+        entry = place[1]
+        major = int(np.searchsorted(rows.indptr, entry, side="right")) - 1
+        minor = int(rows.indices[entry])
+        row, column = (major, minor) if rows.format == "csr" else (minor, major)
+        return row, column, float(rows.data[entry])
+    # Along the memory, since a chunk of the other order would be gathered number by number.
+    turned = not rows.flags.c_contiguous and rows.flags.f_contiguous
+    place = _first_bad(rows.T if turned else rows)
+    if place is None:
+        return None
+    row, column = place[::-1] if turned else place
+    return row, column, float(rows[row, column])
+
+
+def _first_bad(rows: NDArray[Any]) -> tuple[int, int] | None:
     """Return row and column of the first number that is not finite, without a copy of all."""
     if rows.dtype.kind != "f" or rows.size == 0:
         return None
