@@ -91,3 +91,21 @@ def test_the_query_is_the_ridge_solution_of_the_projected_problem(kind, data):
     np.testing.assert_allclose(rows.T @ rows, C.T @ C, atol=1e-12)
     np.testing.assert_allclose(found.cross, C.T @ (sketch.targets + columns @ b[18:22]), atol=1e-12)
     assert found.error == np.inf
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("columns", [None, np.array([1.0, 2.0, 0.5])])
+@pytest.mark.parametrize("sketch_size", [2, 3, 8])
+def test_a_query_gives_the_product_of_all_rows_whichever_side_is_longer(
+    kind, columns, sketch_size, data
+):
+    A, b = data
+    waiting = 1
+    sketch = feed(kind, A[:-waiting], b[:-waiting], sketch_size)
+    found = sketch.covariance(Block(A[-waiting:], b[-waiting:]), columns)
+    product = found.lift(found.project(np.eye(3)))  # before its views of the sketch change
+    sketch.absorb(Block(A[-waiting:], b[-waiting:]))
+    C = sketch.rows if columns is None else sketch.rows * columns
+    np.testing.assert_allclose(product, C.T @ C, atol=1e-12)
+    np.testing.assert_allclose(found.cross, C.T @ sketch.targets, atol=1e-12)
+    np.testing.assert_allclose(found.mass, np.square(C).sum())

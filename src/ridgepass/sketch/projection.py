@@ -19,6 +19,7 @@ from ridgepass.kernels import (
     panel,
     panels,
     stacked_gram,
+    top_eigenpairs,
 )
 from ridgepass.sketch.base import LowRank, Sketch
 from ridgepass.snapshot import Kept, array, entry
@@ -48,8 +49,8 @@ class Projection(Sketch):
         """Draw the columns of Π for the next block; a shorter block gets the first of them."""
 
     @abstractmethod
-    def _project_into(self, columns: Float64, rows: tuple[Part, ...]) -> None:
-        """Add ``columns @ vstack(rows)`` to C."""
+    def _project_into(self, out: Rows, columns: Float64, rows: tuple[Part, ...]) -> None:
+        """Add ``columns @ vstack(rows)`` to ``out``."""
 
     def _projection(self, n_rows: int) -> Float64:
         """Return the columns of Π for the next block.
@@ -68,7 +69,7 @@ class Projection(Sketch):
         self._add(self._projection(len(block)), block)
 
     def _add(self, columns: Float64, block: Block) -> None:
-        self._project_into(block.unfold(columns), block.parts)
+        self._project_into(self.rows, block.unfold(columns), block.parts)
         self.targets = self._projected(columns, block.targets)
         self.draws += 1
 
@@ -98,6 +99,8 @@ class Projection(Sketch):
     def covariance(self, block: Block, columns: Float64 | None = None) -> LowRank:
         """Return CᵀC and Cᵀ(Πb) as if ``block`` were the last."""
         drawn = self._projection(len(block))
+        if self.sketch_size >= self.n_features:
+            return self._square_covariance(block, drawn, columns)
         stored = (self.rows, *block.parts)
         mix = np.hstack([np.eye(self.sketch_size), block.unfold(drawn)])
         gram = stacked_gram(stored, exact=True, columns=columns)
@@ -107,6 +110,20 @@ class Projection(Sketch):
             cross *= columns[:, None]
         mass = float(squares.sum())  # an estimate; the certificate is infinite whatever it is
         return LowRank(stored, mix_orthogonal, squares, 0.0, np.inf, mass, cross, columns)
+
+    def _square_covariance(self, block: Block, drawn: Float64, columns: Float64 | None) -> LowRank:
+        """Return the same from the d×d matrix CᵀC, where that is the smaller one."""
+        rows = self.rows.astype(np.float64)
+        self._project_into(rows, block.unfold(drawn), block.parts)
+        if columns is not None:
+            rows *= columns
+        values, vectors = top_eigenpairs(rows.T @ rows, self.n_features)
+        squares = np.maximum(values, 0.0)
+        directions = np.ascontiguousarray(vectors.T)
+        directions *= np.sqrt(squares)[:, None]
+        cross = rows.T @ self._projected(drawn, block.targets)
+        mix, mass = np.eye(self.n_features), float(squares.sum())
+        return LowRank((directions,), mix, squares, 0.0, np.inf, mass, cross)
 
     @property
     def nbytes(self) -> int:
@@ -153,8 +170,8 @@ class SignProjection(Projection):
         columns: Float64 = (2.0 * signs.T - 1.0) / np.sqrt(self.sketch_size)
         return columns
 
-    def _project_into(self, columns: Float64, rows: tuple[Part, ...]) -> None:
-        add_mix(self.rows, columns, *rows)
+    def _project_into(self, out: Rows, columns: Float64, rows: tuple[Part, ...]) -> None:
+        add_mix(out, columns, *rows)
 
 
 class CountSketch(Projection):
@@ -167,12 +184,12 @@ class CountSketch(Projection):
         columns[pairs // 2, np.arange(n_rows)] = 1.0 - 2.0 * (pairs % 2)
         return columns
 
-    def _project_into(self, columns: Float64, rows: tuple[Part, ...]) -> None:
+    def _project_into(self, out: Rows, columns: Float64, rows: tuple[Part, ...]) -> None:
         start = 0
         for part in rows:
             stop = start + part.shape[0]
-            scatter = sparse.csr_array(columns[:, start:stop].astype(self.dtype))
+            scatter = sparse.csr_array(columns[:, start:stop].astype(out.dtype))
             for span in panels(self.n_features, CONVERSION_PANEL):
                 product = scatter @ panel(part, span)
-                self.rows[:, span] += product.toarray() if is_sparse(product) else product
+                out[:, span] += product.toarray() if is_sparse(product) else product
             start = stop
