@@ -4,7 +4,7 @@ BIN := .venv/bin
 # One BLAS thread: OpenBLAS on shared cores can slow down fifty-fold, and ratios need one clock.
 ONE_THREAD := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 
-.PHONY: demo test lint format bench bench-accuracy clean
+.PHONY: demo test lint format bench bench-accuracy bench-peers paper clean
 .DEFAULT_GOAL := demo
 
 .venv/ready: pyproject.toml constraints.txt
@@ -35,5 +35,13 @@ bench: .venv/ready       ## the table of the README
 bench-accuracy: .venv/ready  ## every method's distance from exact ridge
 	$(ONE_THREAD) $(BIN)/python -m benchmarks.accuracy $(if $(TEMPERATURES),--temperatures "$(TEMPERATURES)")
 
+bench-peers: .venv/ready ## the tools of today on the same data: time, memory, passes, errors
+	$(ONE_THREAD) $(BIN)/python -m benchmarks.peers
+
+# An hour with nothing beside it, or minutes with SCALE=small; a run that was stopped goes on.
+SCALE ?= full
+paper: .venv/ready       ## the paper's experiments: tables, figures, claims
+	$(ONE_THREAD) $(BIN)/python -m experiments --scale $(SCALE) $(if $(TEMPERATURES),--temperatures "$(TEMPERATURES)")
+
 clean:
-	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv build .pytest_cache .mypy_cache .ruff_cache .hypothesis

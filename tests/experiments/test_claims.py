@@ -1,0 +1,155 @@
+"""Claims fall when the numbers turn against them, and runs fail when claims have fallen."""
+
+import dataclasses
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from experiments import report
+from experiments.claims import CLAIMS, Checked, Claim, Finding, Verdict, check
+from experiments.errors import PAPERS
+from experiments.results import Results
+from experiments.scale import PAPER
+
+RESULTS = Path(report.__file__).parent / "results"
+
+
+@pytest.fixture(scope="module")
+def results():
+    return Results.load(RESULTS)
+
+
+def verdict(results, name):
+    found = {one.claim.name: one.finding.verdict for one in check(results, PAPER)}
+    return found[name]
+
+
+def changed(results, table, change):
+    copy = getattr(results, table).copy()
+    change(copy)
+    return dataclasses.replace(results, **{table: copy})
+
+
+def errors_times(factor, rows):
+    def change(table):
+        table.loc[rows(table), "coef_error"] *= factor
+
+    return change
+
+
+TURNED = {
+    "theorem 1": ("errors", errors_times(1e6, lambda t: t.algorithm == "FDrr")),
+    "theorem 2": ("errors", errors_times(1e6, lambda t: t.algorithm == "RFDrr")),
+    "certificate": ("errors", errors_times(1e6, lambda t: t.algorithm == "RFDrr")),
+    "anchored": ("errors", errors_times(1e3, lambda t: t.algorithm == "anchored")),
+    "less space": ("errors", errors_times(1e-9, lambda t: t.algorithm == "RPrr")),
+    "far less on HR": ("errors", errors_times(1e-9, lambda t: t.algorithm == "CSrr")),
+    "better by space": ("errors", errors_times(1e-9, lambda t: t.algorithm == "CSrr")),
+    "robust least": ("errors", errors_times(1e4, lambda t: t.algorithm == "RFDrr")),
+    "trade-off": ("errors", errors_times(1e-9, lambda t: t.algorithm == "iSVDrr")),
+    "ridge": ("errors", errors_times(1e9, lambda t: t["at"] == "chosen × 16")),
+}
+
+
+@pytest.mark.parametrize("name", TURNED)
+def test_a_claim_falls_with_its_numbers(results, name):
+    table, change = TURNED[name]
+    assert verdict(results, name) > Verdict.DOES_NOT_HOLD
+    assert verdict(changed(results, table, change), name) == Verdict.DOES_NOT_HOLD
+
+
+@pytest.mark.parametrize(
+    ("name", "what"),
+    [
+        ("deterministic", "another seed changes"),
+        ("merging", "merged error / theorem's bound"),
+        ("risk", "that / the bound proven"),
+    ],
+)
+def test_a_claim_falls_with_a_property(results, name, what):
+    def change(table):
+        table.loc[table.what == what, "value"] = 1e9
+
+    assert verdict(results, name) == Verdict.HOLDS
+    assert verdict(changed(results, "properties", change), name) == Verdict.DOES_NOT_HOLD
+
+
+@pytest.mark.parametrize("name", ["queries", "two-level query", "many queries"])
+def test_a_claim_about_time_falls_with_the_times(results, name):
+    def change(table):
+        table.loc[table.algorithm == "FDrr", "query"] = 1e3
+
+    assert verdict(results, name) > Verdict.DOES_NOT_HOLD
+    assert verdict(changed(results, "times", change), name) == Verdict.DOES_NOT_HOLD
+
+
+def test_a_claim_at_one_alpha_alone_holds_with_a_difference(results):
+    def change(table):
+        table.loc[(table["at"] == PAPERS) & (table.algorithm == "anchored"), "coef_error"] = 1e6
+
+    assert verdict(changed(results, "errors", change), "anchored") < Verdict.HOLDS
+
+
+def found(name, verdict, margin=float("nan")):
+    claim = next(one for one in CLAIMS if one.name == name)
+    return Checked(claim, Finding(verdict, "figures", margin))
+
+
+@pytest.fixture
+def accepted(tmp_path, monkeypatch):
+    monkeypatch.setattr(report, "EXPECTED", tmp_path)
+    checked = [
+        found("merging", Verdict.HOLDS),
+        found("pcr", Verdict.WITH_A_DIFFERENCE),
+        found("queries", Verdict.HOLDS, margin=20.0),
+        found("training", Verdict.HOLDS, margin=1.2),
+    ]
+    report.accept(checked, PAPER)
+    return checked
+
+
+def test_the_same_verdicts_pass(accepted):
+    assert report.stopped_holding(accepted, PAPER) == []
+
+
+@pytest.mark.parametrize(
+    ("place", "now", "fails"),
+    [
+        (0, found("merging", Verdict.WITH_A_DIFFERENCE), True),
+        (1, found("pcr", Verdict.DOES_NOT_HOLD), True),
+        (1, found("pcr", Verdict.HOLDS), False),
+        (2, found("queries", Verdict.DOES_NOT_HOLD, margin=0.9), True),
+        (2, found("queries", Verdict.WITH_A_DIFFERENCE, margin=5.0), False),
+        (3, found("training", Verdict.DOES_NOT_HOLD, margin=0.8), False),  # was never clear
+    ],
+)
+def test_a_claim_that_has_stopped_holding_is_told(accepted, place, now, fails):
+    checked = [*accepted]
+    checked[place] = now
+    lines = report.stopped_holding(checked, PAPER)
+    assert [line.startswith(now.claim.name) for line in lines] == [True] * fails
+
+
+def test_claims_that_come_and_go_are_told(accepted):
+    new = Claim("new", "nowhere", "Something.", lambda numbers: None)
+    checked = [*accepted[1:], Checked(new, Finding(Verdict.HOLDS, ""))]
+    lines = report.stopped_holding(checked, PAPER)
+    assert sorted(line.split(":")[0] for line in lines) == ["merging", "new"]
+
+
+def test_the_committed_report_is_of_the_committed_tables(results):
+    text = (RESULTS / "claims.md").read_text(encoding="utf-8")
+    checked = check(results, PAPER)
+    assert report.table(checked) in text
+    assert report.summary(checked) in text
+
+
+def test_the_committed_verdicts_are_the_accepted_ones(results):
+    assert report.stopped_holding(check(results, PAPER), PAPER) == []
+
+
+def test_every_scale_has_accepted_verdicts():
+    for name in ("full", "small"):
+        known = pd.read_csv(report.EXPECTED / f"{name}.csv")
+        assert list(known.claim) == [claim.name for claim in CLAIMS]
