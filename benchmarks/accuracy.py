@@ -6,7 +6,7 @@ import multiprocessing
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from dataclasses import astuple, dataclass, fields
 from pathlib import Path
@@ -15,7 +15,7 @@ import numpy as np
 from scipy.stats import gmean
 
 from benchmarks.__main__ import versions
-from benchmarks.report import HEADER, Figure
+from benchmarks.report import HEADER, Figure, table
 from benchmarks.streams import OTHERS, PAPER, REORDERED, Shape, Split
 from ridgepass import RidgeStream
 
@@ -150,11 +150,6 @@ def figures(means: Means, measured: Measured) -> Iterator[Figure]:
             yield Figure(what, min(gains(means, others, factor)), 1.0, at_most=False)
     tightest = max(e.coef / min(e.bound, e.certified) for c, e in measured if c.method in RIVALS)
     yield Figure("coefficient error / certified, rfd and anchored: largest", tightest, 1.0)
-
-
-def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    lines = [head, ["---"] * len(head), *rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
 
 
 def by_method(means: Means, field: str, style: str) -> str:

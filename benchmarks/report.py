@@ -1,7 +1,7 @@
 """One line per figure: what was measured, what was asked for, whether it is met."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 
@@ -29,6 +29,12 @@ class Figure:
 
 
 HEADER = "| figure | measured | target | met |\n|---|---|---|---|"
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a table in Markdown."""
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
 
 
 def fastest(*works: Callable[[], object], seconds: float = 0.0) -> list[float]:

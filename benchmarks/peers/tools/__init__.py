@@ -1,0 +1,1 @@
+"""One module for each tool: ``fit(rows, alpha, ...)`` returns its coefficients."""
