@@ -19,9 +19,11 @@ class Scale:
         The largest d of an algorithm that makes a d×d matrix.
     most_rows_one_by_one : int
         The largest n of ridge regression that takes one row at a time.
-    repeats, least_timings, seconds : int, int, float
-        Draws of the data, and how often a time is measured: as often as there are repeats or until
-        the seconds are over, but not less often than the least.
+    repeats : int
+        Draws of the data.
+    least_timings, seconds, patience : int, float, float
+        How often a time is measured: as often as there are repeats or until the seconds are over;
+        not less often than the least, unless the patience is over, too.
     """
 
     name: str
@@ -38,6 +40,7 @@ class Scale:
     most_rows_one_by_one: int
     least_timings: int
     seconds: float
+    patience: float
 
     def like(self, size: int) -> int:
         """Return the sketch size that is to this scale what ``size`` is to the paper's."""
@@ -68,7 +71,8 @@ PAPER = Scale(
     most_features_squared=2**13,
     most_rows_one_by_one=2**13,
     least_timings=3,
-    seconds=8.0,
+    seconds=4.0,
+    patience=60.0,
 )
 SMALL = Scale(
     name="small",
@@ -85,5 +89,6 @@ SMALL = Scale(
     most_rows_one_by_one=2**11,
     least_timings=2,
     seconds=0.3,
+    patience=5.0,
 )
 SCALES = {scale.name: scale for scale in (PAPER, SMALL)}

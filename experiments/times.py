@@ -74,7 +74,8 @@ def measure(cell: Cell, scale: Scale) -> list[Time]:
     found: list[Time] = []
     begin = time.perf_counter()
     while len(found) < scale.repeats and (
-        len(found) < scale.least_timings or time.perf_counter() - begin < scale.seconds
+        (spent := time.perf_counter() - begin) < scale.seconds
+        or (len(found) < scale.least_timings and spent < scale.patience)
     ):
         repeat = len(found)
         start = time.perf_counter()

@@ -46,17 +46,32 @@ def test_the_shell_example_runs(readme, tmp_path):
     assert '"rows": 800' in done.stdout  # of the merged model
 
 
-def test_the_table_is_that_of_the_committed_run(readme):
-    results = (ROOT / "benchmarks" / "results" / "bench.md").read_text(encoding="utf-8")
-    quoted = readme.split("<!-- bench -->")[1].split("<!-- /bench -->")[0]
-    assert quoted.strip() == results.strip()
+def quoted(text, name):
+    return text.split(f"<!-- {name} -->")[1].split(f"<!-- /{name} -->")[0].strip()
 
 
-def test_the_errors_are_those_of_the_committed_run(readme):
-    results = (ROOT / "benchmarks" / "results" / "accuracy.md").read_text(encoding="utf-8")
-    quoted = readme.split("<!-- accuracy -->")[1].split("<!-- /accuracy -->")[0]
-    assert quoted.strip() in results
-    assert quoted.count("\n") > 15
+def test_the_peers_are_those_of_the_committed_run(readme):
+    results = (ROOT / "benchmarks" / "results" / "peers.md").read_text(encoding="utf-8")
+    table = quoted(readme, "peers")
+    assert table in results
+    assert table.count("\n") > 10
+
+
+def test_the_claims_are_those_of_the_committed_run(readme):
+    claims = (ROOT / "experiments" / "results" / "claims.md").read_text(encoding="utf-8")
+    (summary,) = re.findall(r"^Of \d+ claims of the paper: .*\.$", claims, flags=re.MULTILINE)
+    assert summary in " ".join(readme.split())
+    table = quoted((ROOT / "docs" / "paper.md").read_text(encoding="utf-8"), "claims")
+    assert table in claims
+    assert table.count("\n") > 30
+
+
+@pytest.mark.parametrize("page", ["README.md", *(f"docs/{p.name}" for p in ROOT.glob("docs/*.md"))])
+def test_every_file_linked_to_exists(page):
+    path = ROOT / page
+    links = re.findall(r"\]\(([^)#:]+)\)", path.read_text(encoding="utf-8"))
+    for link in links:
+        assert (path.parent / link).exists(), link
 
 
 def test_every_make_target_named_exists(readme):
