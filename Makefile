@@ -38,7 +38,7 @@ bench-accuracy: .venv/ready  ## every method's distance from exact ridge
 bench-peers: .venv/ready ## the tools of today on the same data: time, memory, passes, errors
 	$(ONE_THREAD) $(BIN)/python -m benchmarks.peers
 
-# An hour with nothing beside it, or minutes with SCALE=small; a run that was stopped goes on.
+# Over an hour with nothing beside it, or minutes with SCALE=small; a run that was stopped goes on.
 SCALE ?= full
 paper: .venv/ready       ## the paper's experiments: tables, figures, claims
 	$(ONE_THREAD) $(BIN)/python -m experiments --scale $(SCALE) $(if $(TEMPERATURES),--temperatures "$(TEMPERATURES)")

@@ -24,7 +24,7 @@ def options() -> argparse.ArgumentParser:
     """Return the command line."""
     parser = argparse.ArgumentParser(prog="python -m experiments", description=__doc__)
     add = parser.add_argument
-    add("--scale", choices=SCALES, default=PAPER.name, help="full: an hour; small: minutes")
+    add("--scale", choices=SCALES, default=PAPER.name, help="full: over an hour; small: minutes")
     add("--temperatures", type=Path, metavar="FILE", help="CSV of hour, temperature for TEMP")
     add("--output", type=Path, metavar="FOLDER", help="where tables and figures go")
     add("--workers", type=int, default=2, help="processes for the errors; times use one")

@@ -131,7 +131,7 @@ def running_time(times: pd.DataFrame, form: str) -> Figure:
             scales(ax, label)
             ax.set_title(title if against == "ℓ" else "", loc="left")
         row[0].set_ylabel("seconds")
-    figure.suptitle(f"Running time on HR, {form}", x=0.01, ha="left")
+    figure.suptitle(f"Running time on HR, {'in ' if form == OURS else ''}{form}", x=0.01, ha="left")
     legend(figure, grid.flat)
     return figure
 
@@ -158,8 +158,9 @@ def errors(results: Results, times: pd.DataFrame, at: str, form: str) -> Figure:
             pair[1].set_xlabel("seconds, with n/ℓ queries" if data == DATA[-1] else "")
             pair[0].set_title(f"{data}: {title}", loc="left")
         near_one(row[2:], cells.beside_rr)
+    whose = "our" if at == CHOSEN else "the paper’s"
     figure.suptitle(
-        f"Errors at {'our' if at == CHOSEN else 'the paper’s'} alpha, times {form}",
+        f"Errors at {whose} alpha; times {'in ' if form == OURS else ''}{form}",
         x=0.01,
         ha="left",
     )

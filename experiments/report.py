@@ -52,7 +52,7 @@ def summary(checked: list[Checked]) -> str:
     """Return how many of the paper's claims stand how."""
     papers = [one.finding.verdict for one in checked if not one.claim.ours]
     counts = {verdict: papers.count(verdict) for verdict in reversed(Verdict)}
-    listed = ", ".join(f"{count} {verdict.title}" for verdict, count in counts.items())
+    listed = ", ".join(f"{count} {verdict.plural}" for verdict, count in counts.items())
     return f"Of {len(papers)} claims of the paper: {listed}."
 
 

@@ -18,7 +18,12 @@ class Verdict(IntEnum):
     @property
     def title(self) -> str:
         """The verdict in words."""
-        return self.name.lower().replace("_", " ").replace("with", "holds with")
+        return {0: "does not hold", 1: "holds with a difference", 2: "holds"}[self]
+
+    @property
+    def plural(self) -> str:
+        """The same of several claims."""
+        return {0: "do not hold", 1: "hold with a difference", 2: "hold"}[self]
 
 
 @dataclass(frozen=True)

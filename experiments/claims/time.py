@@ -12,7 +12,8 @@ from experiments.algorithms import OURS, PUBLISHED
 from experiments.claims.claim import Claim, Finding, graded
 from experiments.claims.numbers import PROJECTIONS, Numbers, exponent
 
-FAR = 10.0  # times
+FAR = 10.0  # times, and more
+SIMILAR = 3.0  # times, or less
 FORMS = {"as published": PUBLISHED, "in ridgepass": OURS}
 
 
@@ -182,15 +183,22 @@ def overtakes_in_features(numbers: Numbers) -> Finding:
 
 def similar_time(numbers: Numbers) -> Finding:
     size = numbers.scale.like(64)
-    ratios = {}
-    for title, form in FORMS.items():
-        table = numbers.seconds("ℓ", form, "once").loc[size]
-        ratios[title] = float(table.FDrr / table[list(PROJECTIONS)].mean())
-    listed = ", ".join(f"{title} {ratio:.2g}" for title, ratio in ratios.items())
+
+    def beside(form: str, what: str) -> float:
+        row = numbers.seconds("ℓ", form, what).loc[size]
+        return float(row.FDrr / row[list(PROJECTIONS)].mean())
+
+    once = {title: beside(form, "once") for title, form in FORMS.items()}
+    often = {title: beside(form, "often") for title, form in FORMS.items()}
+    parts = [
+        ", ".join(f"{title} {ratio:.2g}" for title, ratio in ratios.items())
+        for ratios in (once, often)
+    ]
     return Finding(
-        graded(max(ratios.values()) <= 3, min(ratios.values()) <= 3),
-        f"FDrr / projections, training and one query, ℓ = {size}: {listed}",
-        margin=3 / ratios["as published"],
+        graded(max(*once.values(), *often.values()) <= SIMILAR, max(often.values()) <= SIMILAR),
+        f"FDrr / projections at ℓ = {size}: with one query {parts[0]}; with n/ℓ queries, as the "
+        f"paper counts, {parts[1]}",
+        margin=SIMILAR / often["as published"],
     )
 
 
