@@ -1,6 +1,7 @@
 """Hourly temperatures for the paper's TEMP data: one array per place, gaps filled in."""
 
 import csv
+import math
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
@@ -74,9 +75,10 @@ def columns_of(names: Sequence[str], path: Path) -> tuple[str, str, Callable[[st
 def plain(text: str) -> float | None:
     """Read a number; what is none is missing."""
     try:
-        return float(text)
+        value = float(text)
     except ValueError:
         return None
+    return value if math.isfinite(value) else None
 
 
 def climatological(text: str) -> float | None:

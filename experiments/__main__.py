@@ -4,14 +4,14 @@ What has been measured is kept in build/paper, so that a run that was stopped go
 """
 
 import argparse
+import csv
 import sys
 import time
 from pathlib import Path
 
 from threadpoolctl import threadpool_info
 
-from benchmarks import temperatures
-from experiments import figures, report
+from experiments import errors, figures, report
 from experiments.claims import check
 from experiments.results import ROOT, Results
 from experiments.run import Run, bars
@@ -41,12 +41,16 @@ def main() -> None:
         sys.exit("BLAS has more than one thread here: run `make paper`, which pins it to one")
     if given.workers < 1:
         parser.error("--workers must be at least 1")
+    if given.accept and given.temperatures is not None:
+        parser.error("--accept is for the default temperatures: leave --temperatures out")
     try:
-        temperatures.read(given.temperatures)
-    except (OSError, ValueError) as problem:
+        errors.shape_of(scale, given.temperatures).draw("TEMP", seed=0)
+    except (OSError, ValueError, TypeError, csv.Error) as problem:
         parser.error(f"--temperatures {given.temperatures}: {problem}")
-    default = ROOT / "experiments" / "results" if scale is PAPER else KEPT / f"results-{scale.name}"
-    folder: Path = given.output or (default if given.temperatures is None else KEPT / "results-own")
+    own = "" if given.temperatures is None else "own-"
+    committed = scale is PAPER and not own
+    default = ROOT / "experiments" / "results" if committed else KEPT / f"{own}results-{scale.name}"
+    folder: Path = given.output or default
     folder.mkdir(parents=True, exist_ok=True)
 
     begin = time.perf_counter()

@@ -1,6 +1,6 @@
 """The paper's figures drawn from a run's tables, as PNG and SVG: means, and all draws shaded."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import matplotlib as mpl
@@ -244,7 +244,7 @@ def near_one(axes: list[Axes], values: pd.Series) -> None:
         ax.set_ylim(min(0.99, float(values.min())), 1.02 * top)
         ax.yaxis.set_major_locator(MaxNLocator(5))
         ax.yaxis.set_minor_locator(NullLocator())
-        ax.yaxis.set_major_formatter("{x:.3g}")
+        ax.yaxis.set_major_formatter("{x:.4g}")
 
 
 def scales(ax: Axes, label: str) -> None:
@@ -254,10 +254,10 @@ def scales(ax: Axes, label: str) -> None:
     ax.set_xlabel(label)
 
 
-def legend(figure: Figure, axes: object) -> None:
+def legend(figure: Figure, axes: Iterable[Axes]) -> None:
     """Put one legend for all panels below them."""
     found: dict[str, object] = {}
-    for ax in axes:  # type: ignore[attr-defined]
+    for ax in reversed(list(axes)):  # where rr is drawn like the others
         for handle, label in zip(*ax.get_legend_handles_labels(), strict=True):
             found.setdefault(label, handle)
     figure.legend(found.values(), found.keys(), loc="outside lower center", ncols=9)

@@ -1,5 +1,6 @@
 """The findings of a run in words: alphas, the table of claims, what it ran on."""
 
+import os
 import platform
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import numpy as np
 import pandas as pd
 import scipy
 
+import ridgepass
 from experiments.claims import Checked, Verdict
 from experiments.results import Results
 from experiments.run import chosen_alphas
@@ -21,8 +23,8 @@ def machine() -> str:
     tools = {"NumPy": np, "SciPy": scipy, "pandas": pd, "matplotlib": matplotlib}
     versions = ", ".join(f"{name} {tool.__version__}" for name, tool in tools.items())
     return (
-        f"Python {platform.python_version()}, {versions}; {processor()}, {platform.system()}, "
-        f"one BLAS thread"
+        f"ridgepass {ridgepass.__version__}, Python {platform.python_version()}, {versions}; "
+        f"{processor()}, {os.cpu_count()} cores, {platform.system()}, one BLAS thread"
     )
 
 
@@ -52,7 +54,10 @@ def summary(checked: list[Checked]) -> str:
     """Return how many of the paper's claims stand how."""
     papers = [one.finding.verdict for one in checked if not one.claim.ours]
     counts = {verdict: papers.count(verdict) for verdict in reversed(Verdict)}
-    listed = ", ".join(f"{count} {verdict.plural}" for verdict, count in counts.items())
+    listed = ", ".join(
+        f"{count} {verdict.title if count == 1 else verdict.plural}"
+        for verdict, count in counts.items()
+    )
     return f"Of {len(papers)} claims of the paper: {listed}."
 
 

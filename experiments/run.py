@@ -83,10 +83,14 @@ class Run:
             spawn = multiprocessing.get_context("spawn")  # fork would copy the threads of BLAS
             with ProcessPoolExecutor(workers or self.workers, mp_context=spawn) as pool:
                 futures = {pool.submit(work): name for name, work in missing.items()}
-                for future in as_completed(futures):
-                    kept.put(futures[future], future.result())
-                    self.progress.advance(bar)
-                    self._tell(f"{table}: {futures[future]}")
+                try:
+                    for future in as_completed(futures):
+                        kept.put(futures[future], future.result())
+                        self.progress.advance(bar)
+                        self._tell(f"{table}: {futures[future]}")
+                except BaseException:  # what is done is kept; what waits need not be done
+                    pool.shutdown(cancel_futures=True)
+                    raise
         return pd.concat([kept.get(name) for name in tasks], ignore_index=True)
 
     def _tell(self, line: str) -> None:

@@ -5,14 +5,16 @@ from collections.abc import Callable
 import numpy as np
 import pandas as pd
 
+from experiments.algorithms import OURS, PUBLISHED
 from experiments.claims.claim import Claim, Finding, graded
 from experiments.claims.numbers import BOTH, FD_TYPES, PROJECTIONS, SKETCHES, Numbers
 from experiments.errors import DATA
 
 MATCHES = 1.05  # as good as the best
 EXACT = 1e-3  # errors below this are all as good as none
+MOST = 0.5  # of the cells, and more
 NEAR = 1.05  # times exact ridge's test error
-SPREAD = ("LR", "TEMP")
+REST = ("LR", "TEMP")  # beside HR, of which the paper speaks first
 
 
 def at_both(check: Callable[[str], tuple[bool, bool, str]]) -> Finding:
@@ -51,7 +53,7 @@ def far_less_on_hr(numbers: Numbers) -> Finding:
         ratios = table[list(FD_TYPES)].rdiv(best, axis=0)
         text = ", ".join(f"{a} {ratios[a].min():.2g} to {ratios[a].max():.3g}" for a in FD_TYPES)
         whole = bool((ratios > 1.5).all(axis=None))
-        return whole, share(ratios > 1) >= 0.5, f"best projection / {text}"
+        return whole, share(ratios > 1) > MOST, f"best projection / {text}"
 
     return at_both(check)
 
@@ -74,7 +76,7 @@ def robust_worse_when_tiny(numbers: Numbers) -> Finding:
 def better_by_space(numbers: Numbers) -> Finding:
     def check(at: str) -> tuple[bool, bool, str]:
         texts, shares = [], []
-        for data in SPREAD:
+        for data in REST:
             table = numbers.equal_sizes(at, data)
             better = table[list(FD_TYPES)].lt(table[list(PROJECTIONS)].min(axis=1), axis=0)
             shares.append(share(better))
@@ -83,7 +85,7 @@ def better_by_space(numbers: Numbers) -> Finding:
                 f"{data} {int(better.sum(axis=None))} of {better.size} cells, at every ℓ "
                 f"{', '.join(always) or 'none'}"
             )
-        return min(shares) >= 0.9, min(shares) >= 0.5, "; ".join(texts)
+        return min(shares) >= 0.9, min(shares) > MOST, "; ".join(texts)
 
     return at_both(check)
 
@@ -91,14 +93,14 @@ def better_by_space(numbers: Numbers) -> Finding:
 def robust_least(numbers: Numbers) -> Finding:
     def check(at: str) -> tuple[bool, bool, str]:
         texts, shares = [], []
-        for data in SPREAD:
+        for data in REST:
             table = numbers.equal_sizes(at, data)[list(SKETCHES)]
             best = table.min(axis=1)
             good = (table.RFDrr <= MATCHES * best) | (table.RFDrr <= EXACT)
             shares.append(share(good))
             lost = ", ".join(str(size) for size in table.index[~good])
             texts.append(f"{data} {good.sum()} of {len(good)} ℓ (not at {lost or 'none'})")
-        return min(shares) >= 0.8, min(shares) >= 0.4, "; ".join(texts)
+        return min(shares) >= 0.8, min(shares) > MOST, "; ".join(texts)
 
     return at_both(check)
 
@@ -106,15 +108,18 @@ def robust_least(numbers: Numbers) -> Finding:
 def only_isvd_better(numbers: Numbers) -> Finding:
     def check(at: str) -> tuple[bool, bool, str]:
         others: dict[str, int] = {}
-        for data in DATA:
+        for data in REST:
             table = numbers.equal_sizes(at, data)[list(SKETCHES)]
             felt = table[table.RFDrr > EXACT]
             for name in felt.columns.drop("RFDrr"):
                 better = int((felt[name] * MATCHES < felt.RFDrr).sum())
                 others |= {name: others.get(name, 0) + better} if better else {}
         text = ", ".join(f"{name} in {count}" for name, count in others.items())
-        whole = set(others) <= {"iSVDrr"}
-        return whole, "iSVDrr" in others, f"cells better than RFDrr: {text or 'none'}"
+        return (
+            set(others) == {"iSVDrr"},
+            "iSVDrr" in others,
+            f"cells of LR and TEMP better than RFDrr: {text or 'none'}",
+        )
 
     return at_both(check)
 
@@ -123,7 +128,7 @@ def best_for_time(numbers: Numbers) -> Finding:
     def check(at: str) -> tuple[bool, bool, str]:
         texts, least, usual = [], [], []
         for data in DATA:
-            errors, seconds = numbers.coef_errors(at, data), numbers.frontier_times
+            errors, seconds = numbers.coef_errors(at, data), numbers.often(PUBLISHED)
             points = pd.DataFrame(
                 [
                     (a, seconds.loc[size, a], errors.loc[size, a])
@@ -145,25 +150,35 @@ def best_for_time(numbers: Numbers) -> Finding:
                 f"{data} RFDrr best for {usual[-1]:.0%} of time budgets, least error "
                 f"{ends['RFDrr']:.2g} (of all {ends.min():.2g})"
             )
-        return all(least) and min(usual) >= 0.5, any(least), "; ".join(texts)
+        return (
+            all(least) and min(usual) > MOST,
+            np.mean(least) > MOST and np.mean(usual) > MOST,
+            "; ".join(texts),
+        )
 
     return at_both(check)
 
 
 def projections_faster_but_worse(numbers: Numbers) -> Finding:
-    def check(at: str) -> tuple[bool, bool, str]:
-        seconds = numbers.frontier_times
-        fast = {a: float(seconds[a].min()) for a in (*PROJECTIONS, "RFDrr")}
-        faster = min(fast[a] for a in PROJECTIONS) < fast["RFDrr"]
-        worse = []
+    fast, faster = {}, {}
+    for form in (PUBLISHED, OURS):
+        seconds = numbers.often(form)
+        fast[form] = {a: float(seconds[a].min()) for a in (*PROJECTIONS, "RFDrr")}
+        faster[form] = min(fast[form][a] for a in PROJECTIONS) < fast[form]["RFDrr"]
+    worse = []
+    for at in BOTH.values():
         for data in DATA:
             table = numbers.coef_errors(at, data)
             worse.append(float(table[list(PROJECTIONS)].min(axis=None) / table.RFDrr.min()))
-        times = ", ".join(f"{a} {value:.2g} s" for a, value in fast.items())
-        text = f"least time with n/ℓ queries {times}; least error / RFDrr's ≥ {min(worse):.2g}"
-        return faster and min(worse) > 1, min(worse) > 1, text
-
-    return at_both(check)
+    times = "; ".join(
+        f"{form} " + ", ".join(f"{a} {value:.2g} s" for a, value in found.items())
+        for form, found in fast.items()
+    )
+    return Finding(
+        graded(all(faster.values()) and min(worse) > 1, any(faster.values()) and min(worse) > 1),
+        f"least time with n/ℓ queries, {times}; least error / RFDrr's ≥ {min(worse):.2g}",
+        margin=min(worse),
+    )
 
 
 def many_predict_well(numbers: Numbers) -> Finding:
@@ -190,25 +205,25 @@ def predicts_like_rr(numbers: Numbers) -> Finding:
             texts.append(f"{data} " + ", ".join(f"{a} {most[a]:.2f}" for a in FD_TYPES))
         every = pd.concat(worst)
         text = f"most of test error / rr's for ℓ > {numbers.scale.like(32)}: " + "; ".join(texts)
-        return bool((every <= NEAR).all()), share(every <= NEAR) >= 0.5, text
+        return bool((every <= NEAR).all()), share(every <= NEAR) > MOST, text
 
     return at_both(check)
 
 
 def best_trade_off(numbers: Numbers) -> Finding:
     def check(at: str) -> tuple[bool, bool, str]:
-        wins, cells = {"ours": 0, "iSVDrr": 0, "others": 0}, 0
+        wins, cells = {"theirs": 0, "iSVDrr": 0, "others": 0}, 0
         for data in DATA:
             table = numbers.equal_sizes(at, data)[list(SKETCHES)]
             for best in table.idxmin(axis=1):
-                kind = "ours" if best in ("FDrr", "RFDrr") else best
+                kind = "theirs" if best in ("FDrr", "RFDrr") else best
                 wins[kind if kind in wins else "others"] += 1
             cells += len(table)
         text = (
-            f"least error at equal ℓ: FDrr or RFDrr in {wins['ours']} of {cells} cells, iSVDrr in "
-            f"{wins['iSVDrr']}, others in {wins['others']}"
+            f"least error at equal ℓ: FDrr or RFDrr in {wins['theirs']} of {cells} cells, "
+            f"iSVDrr in {wins['iSVDrr']}, others in {wins['others']}"
         )
-        return wins["ours"] >= 0.9 * cells, wins["ours"] >= 0.4 * cells, text
+        return wins["theirs"] >= 0.9 * cells, wins["theirs"] > MOST * cells, text
 
     return at_both(check)
 
