@@ -33,15 +33,9 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Time:
-    """One training and the first query after it, in seconds."""
+class Time(Cell):
+    """One training of a cell and the first query after it, in seconds."""
 
-    against: str
-    algorithm: str
-    form: str
-    size: int
-    n_features: int
-    n_rows: int
     repeat: int
     train: float
     query: float
