@@ -7,6 +7,7 @@ import numpy as np
 from sklearn.linear_model import Ridge
 
 from benchmarks.report import Figure, fastest
+from experiments.published import StackedSVD
 from ridgepass import RidgeStream
 
 
@@ -44,21 +45,10 @@ def against_one_product() -> Iterator[Figure]:
             )
 
 
-def stacked_svd(A: np.ndarray, b: np.ndarray, size: int) -> None:
-    """Algorithm 2 as the paper runs it: a thin SVD of the sketch stacked on each block."""
-    sigma, Vt, c = np.zeros(size), np.zeros((size, A.shape[1])), np.zeros(A.shape[1])
-    for start in range(0, len(A), size):
-        block = A[start : start + size]
-        stacked = np.vstack([sigma[:, None] * Vt, block])
-        _, values, vectors = np.linalg.svd(stacked, full_matrices=False)
-        sigma, Vt = np.sqrt(values[:size] ** 2 - values[size] ** 2), vectors[:size]
-        c += block.T @ b[start : start + size]
-
-
 def against_stacked_svd() -> Iterator[Figure]:
     for n, d, size, target in ((4096, 16384, 64, 10.0), (8192, 2048, 256, 4.5)):
         A, b = rows(n, d)
-        svd, ours = fastest(partial(stacked_svd, A, b, size), partial(train, "fd", A, b, size))
+        svd, ours = fastest(partial(StackedSVD, A, b, size), partial(train, "fd", A, b, size))
         yield Figure(f"stacked SVD / FD, n = {n}, d = {d}, ℓ = {size}", svd / ours, target, False)
 
 

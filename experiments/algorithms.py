@@ -53,6 +53,11 @@ def by(method: str) -> Train:
     return partial(stream, method)
 
 
+def plain(kind: Callable[..., published.Trained], takes: int = 2) -> Train:
+    """Return how one of `published` is trained, which takes none, size, or size and seed."""
+    return lambda A, b, size, seed, alpha: kind(A, b, *(size, seed)[:takes])
+
+
 ALGORITHMS = (
     Algorithm("rr", OURS, by("exact"), sized=False, squares=True),
     Algorithm("FDrr", OURS, by("fd")),
@@ -60,43 +65,15 @@ ALGORITHMS = (
     Algorithm("iSVDrr", OURS, by("isvd")),
     Algorithm("2LFDrr", OURS, by("2lfd")),
     Algorithm("anchored", OURS, by("anchored")),
-    Algorithm(
-        "RPrr",
-        PUBLISHED,
-        lambda A, b, size, seed, alpha: published.Signs(A, b, size, seed),
-        projects=True,
-        squares=True,
-    ),
-    Algorithm(
-        "CSrr",
-        PUBLISHED,
-        lambda A, b, size, seed, alpha: published.Counts(A, b, size, seed),
-        projects=True,
-        squares=True,
-    ),
+    Algorithm("RPrr", PUBLISHED, plain(published.Signs), projects=True, squares=True),
+    Algorithm("CSrr", PUBLISHED, plain(published.Counts), projects=True, squares=True),
     Algorithm("RPrr", OURS, by("rp"), of_errors=False, projects=True),
     Algorithm("CSrr", OURS, by("cs"), of_errors=False, projects=True),
     Algorithm(
-        "rr",
-        PUBLISHED,
-        lambda A, b, size, seed, alpha: published.RowByRow(A, b),
-        of_errors=False,
-        sized=False,
-        squares=True,
+        "rr", PUBLISHED, plain(published.RowByRow, 0), of_errors=False, sized=False, squares=True
     ),
-    Algorithm(
-        "FDrr",
-        PUBLISHED,
-        lambda A, b, size, seed, alpha: published.StackedSVD(A, b, size),
-        of_errors=False,
-    ),
-    Algorithm(
-        "2LFDrr",
-        PUBLISHED,
-        lambda A, b, size, seed, alpha: published.TwoLevels(A, b, size, seed),
-        of_errors=False,
-        squares=True,
-    ),
+    Algorithm("FDrr", PUBLISHED, plain(published.StackedSVD, 1), of_errors=False),
+    Algorithm("2LFDrr", PUBLISHED, plain(published.TwoLevels), of_errors=False, squares=True),
 )
 
 

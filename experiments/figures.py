@@ -64,22 +64,14 @@ def figures(results: Results) -> Iterator[tuple[str, Figure]]:
     """Yield each with its name."""
     yield "eigenvalues", eigenvalues(results.eigenvalues)
     yield "singular-values", singular_values(results.singular_values)
-    times = with_sums(results.times)
+    times = results.costs()
     yield "running-time-as-published", running_time(times, PUBLISHED)
     yield "running-time", running_time(times, OURS)
-    yield "errors", errors(results, times, CHOSEN, OURS)
-    yield "errors-papers-alpha", errors(results, times, PAPERS, OURS)
-    yield "errors-papers-alpha-as-published", errors(results, times, PAPERS, PUBLISHED)
+    yield "errors", errors(results, CHOSEN, OURS)
+    yield "errors-papers-alpha", errors(results, PAPERS, OURS)
+    yield "errors-papers-alpha-as-published", errors(results, PAPERS, PUBLISHED)
     yield "bounds", bounds(results.errors, CHOSEN)
     yield "bounds-papers-alpha", bounds(results.errors, PAPERS)
-
-
-def with_sums(times: pd.DataFrame) -> pd.DataFrame:
-    """Add training and one query, and training and a query after each batch of ℓ rows."""
-    queries = times.n_rows / times["size"].where(times["size"] > 0, times.n_rows)
-    return times.assign(
-        once=times.train + times["query"], often=times.train + queries * times["query"]
-    )
 
 
 def eigenvalues(table: pd.DataFrame) -> Figure:
@@ -136,11 +128,11 @@ def running_time(times: pd.DataFrame, form: str) -> Figure:
     return figure
 
 
-def errors(results: Results, times: pd.DataFrame, at: str, form: str) -> Figure:
+def errors(results: Results, at: str, form: str) -> Figure:
     """Draw coefficient and prediction errors against ℓ and against time."""
     figure = Figure((12.5, 8.6), layout="constrained")
     grid = figure.subplots(3, 4, sharex="col")
-    seconds = mean_seconds(times, form)
+    seconds = results.often(form)
     fields = {"coef_error": "coefficient error", "beside_rr": "prediction error / rr’s"}
     table = beside_rr(results.errors[results.errors["at"] == at])
     for row, data in zip(grid, DATA, strict=True):
@@ -149,8 +141,9 @@ def errors(results: Results, times: pd.DataFrame, at: str, form: str) -> Figure:
             for name in list(LOOKS)[1:]:
                 mine = cells[(cells.algorithm == name) & (cells[field] > EXTENT)]
                 band(pair[0], mine, "size", field, name)
-                timed = mine.assign(seconds=[seconds.get((name, size)) for size in mine["size"]])
-                path(pair[1], timed.dropna(subset="seconds"), field, name)
+                if name in seconds:  # anchored has no published form
+                    timed = mine.assign(seconds=mine["size"].map(seconds[name]))
+                    path(pair[1], timed.dropna(subset="seconds"), field, name)
             for ax in pair:
                 ax.set_yscale("log")
             scales(pair[0], "sketch size ℓ" if data == DATA[-1] else "")
@@ -173,16 +166,6 @@ def beside_rr(table: pd.DataFrame) -> pd.DataFrame:
     exact = table[table.algorithm == "rr"].set_index(["data", "repeat"]).prediction_error
     pairs = pd.MultiIndex.from_frame(table[["data", "repeat"]])
     return table.assign(beside_rr=table.prediction_error / exact.loc[pairs].to_numpy())
-
-
-def mean_seconds(times: pd.DataFrame, form: str) -> dict[tuple[str, int], float]:
-    """Return seconds with n/ℓ queries of each algorithm and size."""
-    cells = times[(times.against == "ℓ") & (times.form == form)]
-    means = cells.groupby(["algorithm", "size"]).often.mean().to_dict()
-    if form == PUBLISHED:  # they differ from FDrr by one number a batch
-        for name in ("RFDrr", "iSVDrr"):
-            means |= {(name, size): t for (a, size), t in means.items() if a == "FDrr"}
-    return means
 
 
 def bounds(table: pd.DataFrame, at: str) -> Figure:

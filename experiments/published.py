@@ -38,12 +38,17 @@ class StackedSVD:
     """FDrr: Algorithm 2; ``shift`` is what Algorithm 3, RFDrr, would add to alpha."""
 
     def __init__(self, A: Array, b: Array, size: int) -> None:
+        self.size, self.shift = size, 0.0
         self.sigma, self.Vt, self.c = no_rows(size, A.shape[1])
-        self.shift = 0.0
         for rows, targets in batches(A, b, size):
-            self.sigma, self.Vt, removed = shrunk(self.sigma, self.Vt, rows, size)
-            self.shift += removed[0] @ removed[0] / 2
-            self.c += rows.T @ targets
+            self.absorb(rows, targets)
+
+    def absorb(self, rows: Array, targets: Array) -> None:
+        """Take in one batch."""
+        values, vectors, cut = svd_and_cut(self.sigma, self.Vt, rows, self.size)
+        self.sigma, self.Vt = shrunk(values, cut)[: self.size], vectors[: self.size]
+        self.shift += cut / 2
+        self.c += rows.T @ targets
 
     def solve(self, alpha: float) -> Array:
         inside = self.Vt @ self.c
@@ -61,16 +66,19 @@ class TwoLevels:
         self.sampled_sigma, self.sampled_Vt, _ = no_rows(lower, A.shape[1])
         waiting, removed_mass = np.zeros((0, A.shape[1])), 0.0
         for rows, targets in batches(A, b, upper):
-            self.sigma, self.Vt, removed = shrunk(self.sigma, self.Vt, rows, upper)
+            values, vectors, cut = svd_and_cut(self.sigma, self.Vt, rows, upper)
+            self.sigma, self.Vt = shrunk(values, cut)[:upper], vectors[:upper]
+            removed = np.sqrt(np.minimum(values**2, cut))[:, None] * vectors
             masses = np.square(removed).sum(axis=1)
             removed_mass += masses.sum()
             chances = np.minimum(1.0, lower * masses / (removed_mass or 1.0))
             taken = rng.random(len(chances)) < chances
             waiting = np.vstack([waiting, removed[taken] / np.sqrt(chances[taken])[:, None]])
             while len(waiting) >= lower:
-                self.sampled_sigma, self.sampled_Vt, _ = shrunk(
+                values, vectors, cut = svd_and_cut(
                     self.sampled_sigma, self.sampled_Vt, waiting[:lower], lower
                 )
+                self.sampled_sigma, self.sampled_Vt = shrunk(values, cut)[:lower], vectors[:lower]
                 waiting = waiting[lower:]
             self.c += rows.T @ targets
         self.waiting = waiting
@@ -134,12 +142,14 @@ def no_rows(size: int, n_features: int) -> tuple[Array, Array, Array]:
     return np.zeros(size), np.zeros((size, n_features)), np.zeros(n_features)
 
 
-def shrunk(sigma: Array, Vt: Array, rows: Array, size: int) -> tuple[Array, Array, Array]:
-    """Return Σ and Vᵀ after one batch, and the rows that shrinking has removed."""
+def svd_and_cut(sigma: Array, Vt: Array, rows: Array, size: int) -> tuple[Array, Array, float]:
+    """Return singular values and vectors of the sketch on top of a batch, and σ²_{ℓ+1}."""
     _, values, vectors = np.linalg.svd(np.vstack([sigma[:, None] * Vt, rows]), full_matrices=False)
-    cut = values[size] ** 2 if len(values) > size else 0.0
-    removed = np.sqrt(np.minimum(values**2, cut))[:, None] * vectors
-    return np.sqrt(np.maximum(values[:size] ** 2 - cut, 0.0)), vectors[:size], removed
+    return values, vectors, float(values[size] ** 2) if len(values) > size else 0.0
+
+
+def shrunk(values: Array, cut: float) -> Array:
+    return np.sqrt(np.maximum(values**2 - cut, 0.0))
 
 
 def inverted(K: Array, alpha: float) -> Array:

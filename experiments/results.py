@@ -43,6 +43,28 @@ class Results:
             table: pd.DataFrame = getattr(self, name)
             table.to_csv(folder / f"{name}.csv", index=False, float_format="%.6g")
 
+    def costs(self) -> pd.DataFrame:
+        """Return the times with training and one query, and with a query each batch of ℓ rows.
+
+        rr, which has no ℓ, is queried once.
+        """
+        times = self.times
+        queries = times.n_rows / times["size"].where(times["size"] > 0, times.n_rows)
+        return times.assign(
+            once=times.train + times["query"], often=times.train + queries * times["query"]
+        )
+
+    def often(self, form: str) -> pd.DataFrame:
+        """Return mean seconds with a query each batch, a row for each ℓ, a column an algorithm.
+
+        As published RFDrr and iSVDrr take the time of FDrr, from which they differ by one number a
+        batch.
+        """
+        costs = self.costs()
+        cells = costs[(costs.against == "ℓ") & (costs.form == form) & (costs["size"] > 0)]
+        table = cells.pivot_table(index="size", columns="algorithm", values="often")
+        return table if "RFDrr" in table else table.assign(RFDrr=table.FDrr, iSVDrr=table.FDrr)
+
     @classmethod
     def load(cls, folder: Path) -> "Results":
         """Read what `save` wrote."""

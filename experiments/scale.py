@@ -46,11 +46,6 @@ class Scale:
         """Return the sketch size that is to this scale what ``size`` is to the paper's."""
         return max(2, size * self.n_features // PAPER.n_features)
 
-    @property
-    def seed_of_alpha(self) -> int:
-        """The draw on which alpha is chosen."""
-        return 0
-
 
 def powers(first: int, last: int) -> tuple[int, ...]:
     """Return the powers of two from one exponent to another."""

@@ -128,7 +128,7 @@ def best_for_time(numbers: Numbers) -> Finding:
     def check(at: str) -> tuple[bool, bool, str]:
         texts, least, usual = [], [], []
         for data in DATA:
-            errors, seconds = numbers.coef_errors(at, data), numbers.often(PUBLISHED)
+            errors, seconds = numbers.coef_errors(at, data), numbers.results.often(PUBLISHED)
             points = pd.DataFrame(
                 [
                     (a, seconds.loc[size, a], errors.loc[size, a])
@@ -162,7 +162,7 @@ def best_for_time(numbers: Numbers) -> Finding:
 def projections_faster_but_worse(numbers: Numbers) -> Finding:
     fast, faster = {}, {}
     for form in (PUBLISHED, OURS):
-        seconds = numbers.often(form)
+        seconds = numbers.results.often(form)
         fast[form] = {a: float(seconds[a].min()) for a in (*PROJECTIONS, "RFDrr")}
         faster[form] = min(fast[form][a] for a in PROJECTIONS) < fast[form]["RFDrr"]
     worse = []

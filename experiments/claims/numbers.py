@@ -3,7 +3,6 @@
 import numpy as np
 import pandas as pd
 
-from experiments.algorithms import PUBLISHED
 from experiments.errors import CHOSEN, DATA, PAPERS
 from experiments.results import Results
 from experiments.scale import Scale
@@ -47,22 +46,10 @@ class Numbers:
 
         ``what`` is train, query, once (both) or often: a query after each batch of ℓ rows.
         """
-        times = self.results.times
-        cells = times[(times.against == against) & (times.form == form)].copy()
-        cells["once"] = cells.train + cells["query"]
-        cells["often"] = cells.train + cells["query"] * cells.n_rows / cells["size"].clip(lower=1)
+        costs = self.results.costs()
+        cells = costs[(costs.against == against) & (costs.form == form)]
         axis = {"ℓ": "size", "d": "n_features", "n": "n_rows"}[against]
         return cells.pivot_table(index=axis, columns="algorithm", values=what)
-
-    def often(self, form: str) -> pd.DataFrame:
-        """Return seconds of training and a query each batch, against ℓ.
-
-        As published RFDrr and iSVDrr take the time of FDrr, from which they differ by one number a
-        batch.
-        """
-        table = self.seconds("ℓ", form, "often").drop(columns="rr")
-        table = table.loc[table.index != 0]
-        return table if form != PUBLISHED else table.assign(RFDrr=table.FDrr, iSVDrr=table.FDrr)
 
     def one(self, what: str, data: str, algorithm: str) -> float:
         """Return a number of the table of properties."""
