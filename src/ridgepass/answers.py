@@ -7,6 +7,7 @@ import numpy as np
 from ridgepass import validation
 from ridgepass.kernels import Float64
 from ridgepass.query import Query
+from ridgepass.refining import Refinement, certify
 from ridgepass.solve import Certificate, DenseSolver
 from ridgepass.state import State
 
@@ -19,6 +20,7 @@ class Answers:
     feature_scale: Float64 | None
     _state: State | None
     _answers: Query | None
+    _refinement: Refinement | None
 
     @property
     def scale(self) -> Float64 | None:
@@ -40,12 +42,23 @@ class Answers:
         """
         alphas, one = validation.as_alphas(alpha)
         query = self._solvable(min(alphas))
-        coefs = query.solver.solve(alphas)
+        coefs = self._coefs(query, alphas)
         if query.scale is not None:
             coefs /= query.scale[:, None]
         if self._seen.single:
             coefs = coefs[..., 0]
         return coefs[0] if one else coefs
+
+    def _coefs(self, query: Query, alphas: Sequence[float]) -> Float64:
+        """Return coefficients of the scaled columns, refined ones where there are any."""
+        known = {} if self._refinement is None else self._refinement.by_alpha
+        others = [alpha for alpha in alphas if alpha not in known]
+        if len(others) == len(alphas):
+            return query.solver.solve(alphas)
+        found = {alpha: known[alpha].answer for alpha in alphas if alpha in known}
+        if others:
+            found |= zip(others, query.solver.solve(others), strict=True)
+        return np.stack([found[alpha] for alpha in alphas])
 
     def intercept(self, coef: Float64) -> Float64:
         """Return the intercept that goes with coefficients.
@@ -62,9 +75,10 @@ class Answers:
             without ``fit_intercept``.
         """
         query = self._query()
+        means = query if self._refinement is None else self._refinement
         axis = -1 if self._seen.single else -2
-        targets = query.target_mean[0] if self._seen.single else query.target_mean
-        found: Float64 = targets - np.tensordot(coef, query.mean, axes=(axis, 0))
+        targets = means.target_mean[0] if self._seen.single else means.target_mean
+        found: Float64 = targets - np.tensordot(coef, means.mean, axes=(axis, 0))
         return found
 
     def certificate(self, alpha: float) -> Certificate:
@@ -72,11 +86,16 @@ class Answers:
 
         With ``fit_intercept`` that is ridge on centred rows and targets. With a scaling the bounds
         are for the coefficients of the scaled columns, ``solve(alpha) * scale``. Infinite for the
-        random projections ``"rp"`` and ``"cs"``, of which nothing is known.
+        random projections ``"rp"`` and ``"cs"``, of which nothing is known, unless ``refine`` has
+        looked at the rows again.
         """
         value = validation.as_alpha(alpha)
         query = self._solvable(value)
-        certificate = query.certificate(value)
+        refined = None if self._refinement is None else self._refinement.by_alpha.get(value)
+        if refined is None or self._refinement is None:
+            certificate = query.certificate(value)
+        else:
+            certificate = certify(query, self._refinement, refined)
         return certificate.of_target(0) if self._seen.single else certificate
 
     def generalised_error(self, alphas: Sequence[float] | Float64) -> Float64:

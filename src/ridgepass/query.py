@@ -8,7 +8,9 @@ import numpy as np
 
 from ridgepass.intake import block_squares
 from ridgepass.kernels import Float64, column_norms, unit_roundoff
+from ridgepass.sketch import Dense
 from ridgepass.solve import Certificate, Solver, error_bounds, factorise
+from ridgepass.solve.worst_case import known
 from ridgepass.state import State
 
 # Squared errors come as a difference; below this share of the targets' squares they are taken for
@@ -30,6 +32,8 @@ class Query:
         What columns are divided by.
     n_rows, n_blocks, weight : int, int, float
         Number of the rows and of their blocks, and sum of their weights.
+    longest_sum : int
+        Rows of the longest block and number of blocks, of which any sum is made.
     target_mass : ndarray of shape (n_targets,)
         Squares of the centred targets.
     displacement : float
@@ -49,6 +53,7 @@ class Query:
     n_rows: int
     n_blocks: int
     weight: float
+    longest_sum: int
     target_mass: Float64
     displacement: float
     target_displacement: Float64
@@ -100,6 +105,7 @@ class Query:
             n_rows=state.n_rows,
             n_blocks=moments.n_blocks,
             weight=weight,
+            longest_sum=moments.longest_block + moments.n_blocks,
             target_mass=moments.target_mass,
             displacement=displacement,
             target_displacement=target_displacement,
@@ -110,20 +116,35 @@ class Query:
     def certificate(self, alpha: float) -> Certificate:
         """Bound the distance from exact ridge, for every target."""
         (coef,) = self.solver.solve([alpha])
-        covariance, moved, norms = self.solver.covariance, self.displacement, column_norms(coef)
-        moved_by = (2 * math.sqrt(covariance.mass) + 3 * moved) * moved
-        absolute, relative = error_bounds(self.solver, alpha, coef, self.cross_error, moved_by)
+        absolute, relative = error_bounds(self.solver, alpha, coef, self.cross_error, self.moved)
+        norms = column_norms(coef)
         return Certificate(
             alpha=alpha,
-            covariance_bound=self.solver.covariance_error(alpha) + moved_by,
+            covariance_bound=self.solver.covariance_error(alpha) + self.moved,
             coef_bound=absolute,
             relative=relative,
+            energy_bound=known(math.sqrt(self.largest_possible() + alpha) * absolute),
             mean=self.mean if self.centred else None,
             scale=self.scale,
             offset=self._intercept_error(norms, absolute),
             rounding=(len(coef) + 8) * unit_roundoff(np.dtype(np.float64)) * norms,
             n_features=len(coef),
         )
+
+    @property
+    def moved(self) -> float:
+        """What rounding of the rows may have changed AᵀA by, in the spectral norm."""
+        return (2 * math.sqrt(self.solver.covariance.mass) + 3 * self.displacement) * (
+            self.displacement
+        )
+
+    def largest_possible(self) -> float:
+        """Return at least ‖AᵀA‖₂."""
+        covariance = self.solver.covariance
+        if isinstance(covariance, Dense) or covariance.loss_bound is None:
+            return covariance.mass + self.moved
+        top = float(covariance.squares.max(initial=0.0)) + covariance.loss_bound
+        return min(top + covariance.rounding, covariance.mass) + self.moved
 
     def generalised_error(self, alphas: Sequence[float]) -> Float64:
         """Estimate the mean squared error on new rows, of shape (n_alphas, n_targets).

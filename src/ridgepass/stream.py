@@ -1,6 +1,7 @@
 """Algorithm 1 of the paper: sketch the rows, keep c = Aᵀb, solve at the end or in between."""
 
 import copy
+from collections.abc import Iterable, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -11,6 +12,7 @@ from ridgepass.answers import Answers
 from ridgepass.intake import Batch
 from ridgepass.kernels import Float64, is_sparse
 from ridgepass.query import Query
+from ridgepass.refining import Refinement, Refining, Watch
 from ridgepass.scaling import Scaling
 from ridgepass.sketch import SKETCHES
 from ridgepass.snapshot import Kept, array, check_shapes, entry, flag, float_type, part
@@ -108,6 +110,7 @@ class RidgeStream(Answers):
         self._names = ("A", "b", "weights")  # what errors call the arguments
         self._state: State | None = None
         self._answers: Query | None = None
+        self._refinement: Refinement | None = None
 
     def __repr__(self) -> str:
         return (
@@ -134,7 +137,8 @@ class RidgeStream(Answers):
     @property
     def nbytes(self) -> int:
         """Bytes that the stream holds on to."""
-        return 0 if self._state is None else self._state.nbytes
+        refined = 0 if self._refinement is None else self._refinement.nbytes
+        return refined + (0 if self._state is None else self._state.nbytes)
 
     def update(self, A: Any, b: ArrayLike, weights: ArrayLike | None = None) -> Self:
         """Take in rows and their targets.
@@ -149,7 +153,7 @@ class RidgeStream(Answers):
             How often each row counts; any numbers of at least zero.
         """
         state, batch = self._checked(A, b, weights)
-        self._state, self._answers = state, None
+        self._become(state)
         if batch.rows.shape[0]:
             state.absorb(batch)
         return self
@@ -177,8 +181,12 @@ class RidgeStream(Answers):
 
         For streams that are to be alike whatever row each of them gets first.
         """
-        self._state = self._checked(A, b, None)[0]
+        self._become(self._checked(A, b, None)[0])
         return self
+
+    def _become(self, state: State | None) -> None:
+        """Take up a state that is about to change, or another; all answers are void."""
+        self._state, self._answers, self._refinement = state, None, None
 
     def _checked(self, A: Any, b: ArrayLike, weights: ArrayLike | None) -> tuple[State, Batch]:
         """Return the state that is to take in a batch, and the batch."""
@@ -200,6 +208,67 @@ class RidgeStream(Answers):
             present = by_row > 0
             rows, targets, by_row = rows[present], targets[present], by_row[present]
         return state, Batch(rows, targets, by_row)
+
+    def refine(
+        self,
+        batches: Iterable[Any],
+        alpha: float | Sequence[float] | Float64,
+        *,
+        passes: int = 1,
+        tol: float | None = None,
+        watch: Watch | None = None,
+    ) -> Self:
+        """Read the same rows again: a tight certificate, and a better answer with every pass.
+
+        Conjugate gradients with the sketch as preconditioner; each pass multiplies every row by one
+        vector for each target and alpha, and adds it up with the result. ``solve`` and
+        ``certificate`` then answer from there at these alphas, until the next row.
+
+        Parameters
+        ----------
+        batches : iterable of (A, b) or (A, b, weights)
+            All rows of the stream, in any order and in any batches; to be iterated over once for
+            each pass.
+        alpha : float or sequence of float
+            The ridge parameters to refine.
+        passes : int
+            How often to read the rows, or with ``tol`` how often at most. Rows are not read again
+            once rounding is all that is left of the error.
+        tol : float, optional
+            Stop as soon as the certified relative error is no larger.
+        watch : callable, optional
+            Is told of each batch and of the certified error after each pass.
+
+        Returns
+        -------
+        self
+            As it was before if the rows turn out not to be those of the stream, which raises.
+        """
+        alphas, _ = validation.as_alphas(alpha)
+        refining = self._refining(alphas)
+        self._refinement = refining.run(
+            lambda: map(self._again, batches), passes=passes, tol=tol, watch=watch
+        )
+        return self
+
+    def _refining(self, alphas: Sequence[float]) -> Refining:
+        query = self._solvable(min(alphas))
+        return Refining(query, self._refinement, alphas, sparse=self._seen.is_sparse)
+
+    def _again(self, batch: Any) -> Batch:
+        """Return a batch of rows that were seen before, without those of no weight."""
+        A, b, *weights = batch
+        of_rows, of_targets, of_weights = self._names
+        rows = validation.as_rows(A, of_rows)
+        targets, single = validation.as_targets(b, rows.shape[0], of_targets, of_rows)
+        self._seen.check_shape(rows.shape[1], targets.shape[1], single)
+        if not weights or weights[0] is None:
+            return Batch(rows, targets)
+        by_row = validation.as_weights(weights[0], rows.shape[0], of_weights)
+        if not by_row.all():
+            present = by_row > 0
+            rows, targets, by_row = rows[present], targets[present], by_row[present]
+        return Batch(rows, targets, by_row)
 
     def merge(self, other: "RidgeStream") -> Self:
         """Take in another stream of the same options; ``other`` stays as it is.
@@ -234,7 +303,7 @@ class RidgeStream(Answers):
                     f"the other stream's numbers overflow {state.sketch.dtype.name}: "
                     "use dtype='float64' for both"
                 )
-        self._state, self._answers = state, None
+        self._become(state)
         state.merge(theirs)
         return self
 
@@ -250,7 +319,10 @@ class RidgeStream(Answers):
         Valid until the next row; see `ridgepass.snapshot`.
         """
         state = None if self._state is None else self._state.snapshot()
-        return {"seed": self.seed, "alpha": self.alpha, "state": state}
+        kept: Kept = {"seed": self.seed, "alpha": self.alpha, "state": state}
+        if self._refinement is not None:
+            kept["refinement"] = self._refinement.snapshot()
+        return kept
 
     def restore(self, kept: Kept) -> Self:
         """Take up the state of a snapshot, or raise ValueError and stay as it was.
@@ -260,7 +332,7 @@ class RidgeStream(Answers):
         """
         found = entry(kept, "state")
         if found is None:
-            self._state = self._answers = None
+            self._become(None)
             return self
         found = part(found, "state")
         cross = entry(part(entry(found, "moments"), "moments"), "cross")
@@ -277,7 +349,11 @@ class RidgeStream(Answers):
         sparse = flag(entry(found, "is_sparse"), "is_sparse")
         state = self._new_state(n_features, n_targets, single, dtype, sparse)
         state.restore(found)
-        self._state, self._answers = state, None
+        refinement = kept.get("refinement")
+        if refinement is not None:
+            refinement = Refinement.restored(refinement, n_features, n_targets)
+        self._become(state)
+        self._refinement = refinement
         return self
 
     def _new_state(

@@ -10,6 +10,7 @@ from ridgepass.solve.bounds import error_bounds
 from ridgepass.solve.certificate import Certificate
 from ridgepass.solve.dense import DenseSolver
 from ridgepass.solve.low_rank import LowRankSolver
+from ridgepass.solve.residual import by_residual, curvature_bound, leverages
 
 Solver: TypeAlias = LowRankSolver | AnchoredSolver | DenseSolver
 
@@ -29,6 +30,9 @@ __all__ = [
     "DenseSolver",
     "LowRankSolver",
     "Solver",
+    "by_residual",
+    "curvature_bound",
     "error_bounds",
     "factorise",
+    "leverages",
 ]

@@ -1,6 +1,6 @@
 """Solutions that start from an anchor and leave only the rest to the sketch."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
@@ -109,6 +109,17 @@ class AnchoredSolver:
             coef += self.rest(alpha) / (self.tail(alpha) + alpha)
             coef += self.steps(alpha) * self.anchor.point
         return coefs
+
+    def corrector(self, alpha: float) -> Callable[[Float64], Float64]:
+        """Return what multiplies by (K̂ + alpha·I)⁻¹, to precondition by."""
+        tail = self.tail(alpha)
+        more = 1 / (self._spectrum(tail) + alpha) - 1 / (tail + alpha)
+
+        def correct(vectors: Float64) -> Float64:
+            inside = self.lift(more[:, None] * self.project(vectors))
+            return inside + vectors / (tail + alpha)
+
+        return correct
 
     def _inner_rest(self, alpha: float) -> Float64:
         """Return Q·rest."""

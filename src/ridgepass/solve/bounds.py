@@ -3,7 +3,7 @@
 import numpy as np
 
 from ridgepass.kernels import Float64, column_norms, unit_roundoff
-from ridgepass.sketch import LowRank
+from ridgepass.sketch import Dense, LowRank
 from ridgepass.solve.anchored import AnchoredSolver
 from ridgepass.solve.dense import DenseSolver
 from ridgepass.solve.low_rank import LowRankSolver
@@ -36,7 +36,7 @@ def error_bounds(
         return by_worst_case(solver, alpha, coef, cross_error, moved)
     shift, bound = solver.covariance.shift, solver.covariance_error(alpha) + moved
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        by_cross = _over(cross_error, np.full_like(cross_error, alpha + shift))
+        by_cross = over(cross_error, np.full_like(cross_error, alpha + shift))
         solving = solver.error_norms(alpha, coef) + by_cross
     lemma = by_lemma(alpha, shift, bound, column_norms(coef), solving)
     if isinstance(solver, DenseSolver) or solver.covariance.loss_bound is None:
@@ -59,8 +59,8 @@ def by_lemma(
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         absolute = solving + covariance_bound * (coef_norms + solving) / np.float64(alpha)
         lemma = np.float64(covariance_bound) / (shift + alpha)
-        through = lemma + _over(solving * (1 + lemma), coef_norms - solving)
-        relative = np.fmin(through, _over(absolute, coef_norms - absolute))
+        through = lemma + over(solving * (1 + lemma), coef_norms - solving)
+        relative = np.fmin(through, over(absolute, coef_norms - absolute))
     return known(absolute), known(relative)
 
 
@@ -82,16 +82,11 @@ def by_worst_case(
     covariance, norms = solver.covariance, column_norms(coef)
     absolute = np.full(coef.shape[1], np.inf)
     relative = absolute
-    # Rounding of the residuals: their longest sums run over the features and the rows.
-    chain = (len(coef) + sum(covariance.mix.shape) + 4) * unit_roundoff(np.dtype(np.float64))
+    chain = sum_rounding(covariance, len(coef))
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         for place, image, error in solver.anchors(alpha):
             start, rest = coef - place, solver.cross - image
-            loud = _loud(covariance, alpha, rest, start)
-            start += loud
-            residual = _residual(covariance, alpha, rest, start)
-            furthest, share = worst_case(covariance, alpha, residual, start, coef + loud)
-            off = column_norms(loud)
+            start, off, furthest, share = worst_from(covariance, alpha, rest, start, coef)
             size = (alpha + covariance.mass) * (column_norms(start) + furthest)
             size += column_norms(solver.cross) + column_norms(image)
             slack = (cross_error + error + moved * column_norms(place) + chain * size) / alpha
@@ -100,10 +95,27 @@ def by_worst_case(
             here = off + furthest + slack + rounding * (column_norms(start) + furthest)
             slack = off + (1 + share) * (slack + rounding * column_norms(place))
             share = share * (1 + rounding) + rounding
-            near = share + _over(slack * (1 + share), norms - slack)
+            near = share + over(slack * (1 + share), norms - slack)
             absolute, relative = np.fmin(absolute, here), np.fmin(relative, near)
-        relative = np.fmin(relative, _over(absolute, norms - absolute))
+        relative = np.fmin(relative, over(absolute, norms - absolute))
     return known(absolute), known(relative)
+
+
+def worst_from(
+    covariance: LowRank, alpha: float, rest: Float64, start: Float64, coef: Float64
+) -> tuple[Float64, Float64, Float64, Float64]:
+    """Return p̂ corrected where the sketch is loud, by how much, and the worst case from there."""
+    loud = _loud(covariance, alpha, rest, start)
+    start = start + loud
+    residual = _residual(covariance, alpha, rest, start)
+    furthest, share = worst_case(covariance, alpha, residual, start, coef + loud)
+    return start, column_norms(loud), furthest, share
+
+
+def sum_rounding(covariance: LowRank | Dense, n_features: int) -> float:
+    """Bound the rounding of a residual relative to its parts: sums over features and over rows."""
+    rows = covariance.pending if isinstance(covariance, Dense) else covariance.mix
+    return (n_features + sum(rows.shape) + 4) * unit_roundoff(np.dtype(np.float64))
 
 
 def _residual(covariance: LowRank, alpha: float, rest: Float64, start: Float64) -> Float64:
@@ -124,6 +136,6 @@ def _loud(covariance: LowRank, alpha: float, rest: Float64, start: Float64) -> F
     return covariance.lift(roots * (images / (squares + alpha)[:, None]))
 
 
-def _over(above: Float64, below: Float64) -> Float64:
+def over(above: Float64, below: Float64) -> Float64:
     """Divide: nothing over anything is nothing, something over nothing is infinite."""
     return np.where(above == 0, 0.0, np.where(below > 0, above / below, np.inf))

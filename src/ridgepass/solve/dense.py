@@ -1,6 +1,6 @@
 """Solutions of (AᵀA + alpha·I) x = c with AᵀA at hand; the paper's rr."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from scipy.linalg import eigh, lapack
@@ -30,6 +30,14 @@ class DenseSolver:
         *others, last = alphas
         coefs = [self._solve_by_cholesky(matrix.copy(order="F"), alpha) for alpha in others]
         return np.stack([*coefs, self._solve_by_cholesky(matrix, last)])
+
+    def corrector(self, alpha: float) -> Callable[[Float64], Float64]:
+        """Return what multiplies by (AᵀA + alpha·I)⁻¹, factorised once."""
+        if self._eigen is not None:
+            values, vectors = self._eigen
+            return lambda given: vectors @ ((vectors.T @ given) / (values + alpha)[:, None])
+        factor = self._factorised(self._covariance(), alpha)
+        return lambda given: np.asarray(lapack.dpotrs(factor, given, lower=1)[0])
 
     def covariance_error(self, alpha: float) -> float:
         """Return at least the rounding error of AᵀA in the spectral norm."""
@@ -84,6 +92,11 @@ class DenseSolver:
 
     def _solve_by_cholesky(self, matrix: Float64, alpha: float) -> Float64:
         """Solve with ``matrix``, which is spoilt."""
+        coef: Float64 = lapack.dpotrs(self._factorised(matrix, alpha), self.cross, lower=1)[0]
+        return coef
+
+    def _factorised(self, matrix: Float64, alpha: float) -> Float64:
+        """Return the Cholesky factor of ``matrix`` + alpha·I, in its place."""
         matrix[np.diag_indices_from(matrix)] += alpha
         factor, info = lapack.dpotrf(matrix, lower=1, overwrite_a=1, clean=0)
         if info != 0:
@@ -91,8 +104,8 @@ class DenseSolver:
                 f"alpha={alpha:g} leaves AᵀA + alpha·I singular: "
                 "the columns are linearly dependent, so choose a larger alpha"
             )
-        coef: Float64 = lapack.dpotrs(factor, self.cross, lower=1)[0]
-        return coef
+        found: Float64 = factor
+        return found
 
     def _solve_by_eigenvectors(self, alphas: Sequence[float]) -> Float64:
         values, vectors = self.eigenpairs()

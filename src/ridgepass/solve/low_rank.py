@@ -1,7 +1,7 @@
 """Solutions of (SᵀS + shift·I + alpha·I) x = c for S with few orthogonal rows."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
@@ -32,6 +32,21 @@ class LowRankSolver:
     def solve(self, alphas: Sequence[float]) -> Float64:
         """Return coefficients of shape (n_alphas, n_features, n_targets)."""
         return self._solve(self.cross, self.projected, alphas)
+
+    def corrector(self, alpha: float) -> Callable[[Float64], Float64]:
+        """Return what multiplies by (SᵀS + shift·I + alpha·I)⁻¹, to precondition by.
+
+        Where a loss bound Δ is known, the shift is Δ/2: AᵀA is then below twice what is inverted,
+        so that a whole step cannot go too far.
+        """
+        cov = self.covariance
+        shift = cov.shift if cov.loss_bound is None else cov.loss_bound / 2
+
+        def correct(vectors: Float64) -> Float64:
+            shares = cov.project(vectors) / (cov.squares + alpha + shift)[:, None]
+            return (vectors - cov.lift(shares)) / (alpha + shift)
+
+        return correct
 
     def anchors(self, alpha: float) -> Iterator[tuple[Float64, Float64, Float64]]:
         """Yield t·w, t(h + γw) and its error for each anchor that a certificate may start from."""

@@ -1,0 +1,170 @@
+"""Passes over rows that can be read again, each with a better answer and a proof of it."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ridgepass.intake import Batch
+from ridgepass.kernels import Float64, column_norms
+from ridgepass.query import Query
+from ridgepass.refining.certify import certify
+from ridgepass.refining.refined import Correct, Refined, Refinement
+from ridgepass.refining.same_rows import check_row_count, check_same_rows, signs_for
+from ridgepass.refining.sums import UNIT, Preparation, Totals, new_pass
+from ridgepass.solve import DenseSolver, curvature_bound
+
+Read = Callable[[], Iterable[Batch]]
+
+
+class Progress(NamedTuple):
+    """How far refining has come.
+
+    Attributes
+    ----------
+    number : int
+        The pass under way or just finished, the first refining one being 2.
+    rows : int
+        Rows of it that were read.
+    relative : float or None
+        After a pass: the certified relative error, the largest of all targets and alphas.
+    """
+
+    number: int
+    rows: int
+    relative: float | None = None
+
+
+Watch = Callable[[Progress], None]
+
+
+class Refining:
+    """One alpha or several, refined in the same passes.
+
+    Parameters
+    ----------
+    query : Query
+        What the first pass has left.
+    before : Refinement or None
+        What earlier calls have found; it stays as it is.
+    alphas : sequence of float
+        Which alphas to refine.
+    sparse : bool
+        Whether rows are to be multiplied as sparse ones.
+    """
+
+    def __init__(
+        self, query: Query, before: Refinement | None, alphas: Sequence[float], *, sparse: bool
+    ) -> None:
+        self.query, self.sparse = query, sparse
+        self.alphas = list(dict.fromkeys(alphas))
+        self.refinement = before
+        solver = query.solver
+        if isinstance(solver, DenseSolver) and len(self.alphas) > 1:
+            solver.eigenpairs()  # one decomposition for all alphas
+        self._correct: dict[float, Correct] = {}
+
+    def relative(self) -> float:
+        """Return the certified relative error, the largest of all targets and alphas."""
+        return max(float(np.max(self._relative(alpha))) for alpha in self.alphas)
+
+    def run(
+        self, read: Read, *, passes: int, tol: float | None = None, watch: Watch | None = None
+    ) -> Refinement | None:
+        """Read the rows ``passes`` times, or fewer if ``tol`` or the limit of rounding is reached.
+
+        Returns what is known then, also of alphas that were not asked for; the same as before if
+        no pass was needed.
+        """
+        done = 0
+        while done < passes and not (tol is not None and self.relative() <= tol):
+            if self._finished():
+                break
+            self._pass(read, watch)
+            done += 1
+        return self.refinement
+
+    def _finished(self) -> bool:
+        known = [self._known(alpha) for alpha in self.alphas]
+        return all(one is not None and one.finished for one in known)
+
+    def _known(self, alpha: float) -> Refined | None:
+        return None if self.refinement is None else self.refinement.by_alpha.get(alpha)
+
+    def _relative(self, alpha: float) -> float | Float64:
+        found = self._known(alpha)
+        if found is None or self.refinement is None:
+            return self.query.certificate(alpha).relative
+        return certify(self.query, self.refinement, found).relative
+
+    def _pass(self, read: Read, watch: Watch | None) -> None:
+        n_targets = len(self.query.target_mass)
+        known = {alpha: self._known(alpha) for alpha in self.alphas}
+        fresh = [alpha for alpha, found in known.items() if found is None]
+        starts = dict(zip(fresh, self.query.solver.solve(fresh), strict=True)) if fresh else {}
+        # Where rounding has caught up with a residual, the rows are asked for a new one.
+        starts |= {a: found.answer for a, found in known.items() if found and found.drowned}
+        vectors, targets = [], []
+        for alpha, found in known.items():
+            begins = alpha in starts
+            vectors.append(starts[alpha] if found is None or begins else found.direction)
+            targets.append(np.arange(n_targets) if begins else np.full(n_targets, -1))
+        number = 1 + max(1 if found is None else found.passes for found in known.values())
+        totals = self._sums(read, np.hstack(vectors), np.concatenate(targets), number, watch)
+        lifted = np.hsplit(totals.lifted, len(known))
+        errors = np.split(totals.lifted_error, len(known))
+        by_alpha = {} if self.refinement is None else dict(self.refinement.by_alpha)
+        for (alpha, found), product, error in zip(known.items(), lifted, errors, strict=True):
+            correct, curvature = self._corrector(alpha), partial(self._curvature, alpha)
+            if found is None or alpha in starts:
+                start, passes = starts[alpha], 2 if found is None else found.passes + 1
+                residual = product - alpha * start
+                error = error + 4 * UNIT * (column_norms(product) + alpha * column_norms(start))
+                by_alpha[alpha] = Refined.begun(
+                    alpha, passes, start, residual, error, correct, curvature
+                )
+            else:
+                image = alpha * found.direction - product
+                error = error + 4 * UNIT * (column_norms(product) + column_norms(image))
+                by_alpha[alpha] = found.advanced(image, error, correct, curvature)
+        self.refinement = replace(self._means(totals), by_alpha=by_alpha)
+        if watch is not None:
+            watch(Progress(number, totals.n_rows, self.relative()))
+
+    def _sums(
+        self, read: Read, vectors: Float64, targets: Any, number: int, watch: Watch | None
+    ) -> Totals:
+        """Read all rows once."""
+        query = self.query
+        signs = signs_for(query.target_mass)
+        preparation = Preparation(query.mean, query.target_mean, query.scale, query.centred)
+        sums, rows = new_pass(self.sparse, preparation, vectors, targets, signs), 0
+        for batch in read():
+            rows += batch.rows.shape[0]
+            check_row_count(rows, query.n_rows)
+            sums.add(batch.rows, batch.targets, batch.weights)
+            if watch is not None:
+                watch(Progress(number, rows))
+        totals = sums.finish()
+        check_same_rows(query, totals, signs)
+        return totals
+
+    def _corrector(self, alpha: float) -> Correct:
+        if alpha not in self._correct:
+            self._correct[alpha] = self.query.solver.corrector(alpha)
+        return self._correct[alpha]
+
+    def _curvature(self, alpha: float, vectors: Float64) -> Float64:
+        return curvature_bound(self.query.solver, alpha, vectors, self.query.moved)
+
+    def _means(self, totals: Totals) -> Refinement:
+        query = self.query
+        shift = totals.shift if query.scale is None else totals.shift * query.scale
+        return Refinement(
+            mean=query.mean + shift,
+            target_mean=query.target_mean + totals.target_shift,
+            mean_error=totals.shift_error,
+            target_mean_error=totals.target_shift_error,
+        )

@@ -1,0 +1,207 @@
+"""Preconditioned conjugate gradients, one step for each pass over the rows."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ridgepass.kernels import Float64, column_norms
+from ridgepass.refining.sums import UNIT
+from ridgepass.snapshot import Kept, array, entry, flag, number, part, whole
+
+Correct = Callable[[Float64], Float64]  # (K̂ + γI)⁻¹·vectors
+Curvature = Callable[[Float64], Float64]  # at least vᵀ(K + γI)v for each vector v
+
+
+@dataclass(frozen=True, eq=False)
+class Refined:
+    """Where the iteration for one alpha stands, for every target; in scaled columns.
+
+    The answer is ``point + step``. Of ``point``, the iterate z, the residual r = c − (K + γI)z is
+    known exactly; ``step`` is θ(K̂ + γI)⁻¹r, the next correction as far as the sketch knows it, with
+    the largest θ up to one that cannot raise (x − z)ᵀ(K + γI)(x − z) whatever K is. No iterate's
+    energy is above that of the answer before it, since that lies in the space the iterate is best
+    in.
+
+    Attributes
+    ----------
+    alpha : float
+        The ridge parameter γ.
+    passes : int
+        Passes over the rows that it rests on, the first one included.
+    point, residual, direction, step : ndarray of shape (n_features, n_targets)
+        z, r, what the next pass multiplies by, and the step.
+    power : ndarray of shape (n_targets,)
+        rᵀ(K̂ + γI)⁻¹r.
+    error : ndarray of shape (n_targets,)
+        Bounds the rounding of r.
+    measured : bool
+        Whether r comes from the rows themselves. The iteration brings it up to date, and rounding
+        adds up with that.
+    """
+
+    alpha: float
+    passes: int
+    measured: bool
+    point: Float64
+    residual: Float64
+    direction: Float64
+    step: Float64
+    power: Float64
+    error: Float64
+
+    @property
+    def answer(self) -> Float64:
+        """Coefficients of the scaled columns."""
+        return self.point + self.step
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the arrays kept."""
+        return sum(getattr(self, name).nbytes for name in (*_VECTORS, *_NUMBERS))
+
+    @property
+    def drowned(self) -> bool:
+        """Whether rounding is all that is left of every residual."""
+        return bool((column_norms(self.residual) <= self.error).all())
+
+    @property
+    def finished(self) -> bool:
+        """Whether another pass would find nothing but rounding."""
+        return self.measured and self.drowned
+
+    @classmethod
+    def begun(
+        cls,
+        alpha: float,
+        passes: int,
+        point: Float64,
+        residual: Float64,
+        error: Float64,
+        correct: Correct,
+        curvature: Curvature,
+    ) -> "Refined":
+        """Start from coefficients whose residual one pass has found."""
+        return cls._at(alpha, passes, point, residual, error, None, correct, curvature)
+
+    def advanced(
+        self, image: Float64, image_error: Float64, correct: Correct, curvature: Curvature
+    ) -> "Refined":
+        """Take a step, given (K + γI)·direction."""
+        curved = np.einsum("dt,dt->t", self.direction, image)
+        there = column_norms(self.residual) > self.error
+        goes = there & (curved > 0) & (self.power > 0)
+        length = np.divide(self.power, curved, out=np.zeros_like(curved), where=goes)
+        point = self.point + length * self.direction
+        moved = length * image
+        residual = self.residual - moved
+        error = self.error + length * image_error
+        error += 4 * UNIT * (column_norms(self.residual) + column_norms(moved))
+        return self._at(
+            self.alpha, self.passes + 1, point, residual, error, self, correct, curvature
+        )
+
+    @classmethod
+    def _at(
+        cls,
+        alpha: float,
+        passes: int,
+        point: Float64,
+        residual: Float64,
+        error: Float64,
+        before: "Refined | None",
+        correct: Correct,
+        curvature: Curvature,
+    ) -> "Refined":
+        correction = correct(residual)
+        power = np.einsum("dt,dt->t", residual, correction)
+        direction = correction
+        if before is not None:
+            turn = np.divide(power, before.power, out=np.zeros_like(power), where=before.power > 0)
+            direction = correction + turn * before.direction
+        curved = curvature(correction)
+        sound = (power > 0) & (curved > 0) & (column_norms(residual) > error)
+        share = np.divide(2 * power, curved, out=np.zeros_like(power), where=sound)
+        step = np.minimum(share, 1.0) * correction
+        measured = before is None
+        return cls(alpha, passes, measured, point, residual, direction, step, power, error)
+
+    def snapshot(self) -> Kept:
+        """Return it as plain data."""
+        kept: Kept = {"alpha": self.alpha, "passes": self.passes, "measured": self.measured}
+        for name in (*_VECTORS, *_NUMBERS):
+            kept[name] = np.ascontiguousarray(getattr(self, name))
+        return kept
+
+    @classmethod
+    def restored(cls, kept: Kept, n_features: int, n_targets: int) -> "Refined":
+        """Return what a snapshot was taken of, or raise ValueError."""
+        alpha = number(entry(kept, "alpha"), "alpha")
+        if not 0 <= alpha < np.inf:
+            raise ValueError("alpha is not a finite number of at least zero")
+        passes = whole(entry(kept, "passes"), "passes", least=2)
+        arrays = {}
+        for name in (*_VECTORS, *_NUMBERS):
+            shape = (n_features, n_targets) if name in _VECTORS else (n_targets,)
+            arrays[name] = array(entry(kept, name), name, np.dtype(np.float64), shape)
+        return cls(alpha, passes, flag(entry(kept, "measured"), "measured"), **arrays)
+
+
+_VECTORS = ("point", "residual", "direction", "step")
+_NUMBERS = ("power", "error")
+
+
+@dataclass(frozen=True, eq=False)
+class Refinement:
+    """What further passes have found out, until the next row.
+
+    Attributes
+    ----------
+    mean, target_mean : ndarray of shape (n_features,), (n_targets,)
+        The means of rows and targets, without the rounding of the first pass.
+    mean_error, target_mean_error : float, ndarray of shape (n_targets,)
+        Bound what is left of it, the former for columns divided by their scale.
+    by_alpha : mapping of float to Refined
+        A better solution for each alpha that was asked for.
+    """
+
+    mean: Float64
+    target_mean: Float64
+    mean_error: float
+    target_mean_error: Float64
+    by_alpha: Mapping[float, Refined] = field(default_factory=dict)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the arrays kept."""
+        own = self.mean.nbytes + self.target_mean.nbytes + self.target_mean_error.nbytes
+        return own + sum(refined.nbytes for refined in self.by_alpha.values())
+
+    def snapshot(self) -> Kept:
+        """Return it as plain data."""
+        return {
+            "mean": self.mean,
+            "target_mean": self.target_mean,
+            "mean_error": self.mean_error,
+            "target_mean_error": self.target_mean_error,
+            "alphas": [self.by_alpha[alpha].snapshot() for alpha in sorted(self.by_alpha)],
+        }
+
+    @classmethod
+    def restored(cls, kept: Kept, n_features: int, n_targets: int) -> "Refinement":
+        """Return what a snapshot was taken of, or raise ValueError."""
+        found = part(kept, "refinement")
+        double = np.dtype(np.float64)
+        alphas = entry(found, "alphas")
+        if not isinstance(alphas, list) or not alphas:
+            raise ValueError("alphas is not a list of at least one")
+        refined = [Refined.restored(part(one, "alphas"), n_features, n_targets) for one in alphas]
+        return cls(
+            mean=array(entry(found, "mean"), "mean", double, (n_features,)),
+            target_mean=array(entry(found, "target_mean"), "target_mean", double, (n_targets,)),
+            mean_error=number(entry(found, "mean_error"), "mean_error"),
+            target_mean_error=array(
+                entry(found, "target_mean_error"), "target_mean_error", double, (n_targets,)
+            ),
+            by_alpha={one.alpha: one for one in refined},
+        )

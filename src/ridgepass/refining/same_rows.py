@@ -1,0 +1,84 @@
+"""Whether a pass saw the rows that a stream was made of."""
+
+import math
+from typing import NoReturn
+
+import numpy as np
+
+from ridgepass.kernels import Float64, column_norms
+from ridgepass.query import Query
+from ridgepass.refining.sums import UNIT, Totals
+from ridgepass.sketch import Dense
+
+# Bounds on rounding, several of them rough: the same rows must never be taken for others.
+LENIENCE = 4.0
+
+
+def signs_for(target_mass: Float64) -> Float64:
+    """Return what makes one target of all, each with the same say."""
+    roots = np.sqrt(target_mass)
+    alternating = np.where(np.arange(len(roots)) % 2, -1.0, 1.0)
+    return np.divide(alternating, roots, out=np.zeros_like(roots), where=roots > 0)
+
+
+def check_row_count(n_rows: int, expected: int) -> None:
+    """Raise as soon as there are more rows than there were."""
+    if n_rows > expected:
+        _refuse(f"there are more than {expected:,} rows")
+
+
+def check_same_rows(query: Query, totals: Totals, signs: Float64) -> None:
+    """Raise unless all that is kept exactly of the rows is as it was, up to rounding.
+
+    Compared are the number of rows, their weight and squares, the means, and Aᵀb with one target
+    made of all.
+    """
+    if totals.n_rows != query.n_rows:
+        _refuse(f"there are {totals.n_rows:,} rows, and there were {query.n_rows:,}")
+    sums = (totals.mass, totals.check.sum(), totals.target_mass.sum())
+    if not np.isfinite(sums).all():
+        _refuse("there is NaN or infinity among them")
+    # Sums of the stream are as long as its blocks and their number; weights may be of any size.
+    steps = 8 * UNIT * (query.longest_sum + totals.chain)
+    root = math.sqrt(query.weight)
+    if abs(totals.weight - query.weight) > LENIENCE * steps * query.weight:
+        _refuse(f"the weights sum up to {totals.weight:g}, and they did to {query.weight:g}")
+    spread, moved = np.sqrt(query.target_mass), query.target_displacement
+    near = steps * (spread + root * np.abs(query.target_mean))
+    if (root * np.abs(totals.target_shift) > LENIENCE * (near + moved)).any():
+        _refuse("the targets' mean is another")
+    wide = steps * query.target_mass + (2 * spread + moved) * moved + near**2
+    if (np.abs(totals.target_mass - query.target_mass) > LENIENCE * wide).any():
+        _refuse("the targets' variance is another")
+    _check_features(query, totals, steps * root)
+    expected = query.solver.exact_cross @ signs
+    doubt = float(np.abs(signs) @ query.cross_error) + totals.check_error
+    if column_norms((totals.check - expected)[:, None])[0] > LENIENCE * doubt:
+        _refuse("targets do not belong to their rows, or columns have changed places")
+
+
+def _check_features(query: Query, totals: Totals, steps: float) -> None:
+    """Compare means and squares."""
+    covariance = query.solver.covariance
+    mean = query.mean if query.scale is None else query.mean / query.scale
+    away = steps * float(column_norms(mean[:, None])[0])
+    near = away + query.displacement + totals.mass_error / max(math.sqrt(totals.mass), 1e-300)
+    if math.sqrt(query.weight) * column_norms(totals.shift[:, None])[0] > LENIENCE * near:
+        _refuse("the features' means are others")
+    if isinstance(covariance, Dense):
+        rounding = len(mean) * covariance.error
+    elif covariance.loss_bound is not None:
+        rounding = len(covariance.squares) * covariance.rounding
+    else:
+        return  # it keeps no account of its squares
+    moved = (2 * math.sqrt(totals.mass) + query.displacement) * query.displacement
+    doubt = moved + rounding + totals.mass_error + near**2
+    if abs(totals.mass - covariance.mass) > LENIENCE * doubt:
+        _refuse("the features' variance is another")
+
+
+def _refuse(how: str) -> NoReturn:
+    raise ValueError(
+        f"these are not the rows that the model has learned from: {how}; "
+        "give the same data, or train again"
+    )

@@ -1,0 +1,129 @@
+"""Bounds for coefficients whose residual is known, since the rows were read once more."""
+
+import numpy as np
+
+from ridgepass.kernels import Float64, column_norms
+from ridgepass.sketch import Dense, LowRank
+from ridgepass.solve.anchored import AnchoredSolver
+from ridgepass.solve.bounds import over, sum_rounding, worst_from
+from ridgepass.solve.dense import DenseSolver
+from ridgepass.solve.low_rank import LowRankSolver
+from ridgepass.solve.worst_case import known
+
+
+def by_residual(
+    solver: LowRankSolver | AnchoredSolver | DenseSolver,
+    alpha: float,
+    residual: Float64,
+    residual_error: Float64,
+    step: Float64,
+    coef: Float64,
+    moved: float,
+) -> tuple[Float64, Float64, Float64]:
+    """Bound y = x̂ − x, where x̂ = z + p̂ and z has the residual r = c − (K + γI)z.
+
+    Exact ridge is x = z + p with (K + γI)p = r, so that y = p̂ − p. Returns at least ‖y‖, ‖y‖/‖x‖
+    and √(yᵀ(K + γI)y) for every target.
+
+    Parameters
+    ----------
+    solver : LowRankSolver, AnchoredSolver or DenseSolver
+        What is known of K.
+    alpha : float
+        The ridge parameter γ.
+    residual, residual_error : ndarray of shape (n_features, n_targets), (n_targets,)
+        r, and at least the norm of its error.
+    step, coef : ndarray of shape (n_features, n_targets)
+        p̂ and x̂.
+    moved : float
+        What rounding of the rows may have changed AᵀA by, in the spectral norm.
+    """
+    if alpha == 0:
+        infinite = np.full(step.shape[1], np.inf)
+        return infinite, infinite, infinite
+    covariance, norms, whole = solver.covariance, column_norms(step), column_norms(coef)
+    bound, root = covariance.loss_bound, np.sqrt(alpha)
+    middle, doubt = (
+        (covariance.shift, covariance.error) if bound is None else (bound / 2, bound / 2)
+    )
+    doubt += moved + (0.0 if isinstance(covariance, Dense) else covariance.rounding)
+    chain = sum_rounding(covariance, len(step))
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        left = residual - _multiply(covariance, step) - (alpha + middle) * step
+        size = (alpha + covariance.mass) * norms + column_norms(residual)
+        slack = residual_error + chain * size
+        absolute = known((column_norms(left) + slack + _times(doubt, norms)) / alpha)
+        relative, energy = np.full_like(absolute, np.inf), absolute * root
+        if isinstance(covariance, LowRank) and bound is not None:
+            energy = np.fmin(energy, _energy(covariance, alpha, residual, step, moved, chain))
+            energy += residual_error / root
+            start, off, furthest, share = worst_from(covariance, alpha, residual, step, coef)
+            reach = column_norms(start) + furthest
+            slack = (
+                off + (residual_error + chain * ((alpha + covariance.mass) * reach + size)) / alpha
+            )
+            slack += (covariance.rounding + moved) * reach / alpha
+            absolute = np.fmin(np.fmin(absolute, furthest + slack), energy / root)
+            relative = share + over(slack * (1 + share), whole - slack)
+        relative = np.fmin(relative, over(absolute, whole - absolute))
+    return known(absolute), known(relative), known(energy)
+
+
+def curvature_bound(
+    solver: LowRankSolver | AnchoredSolver | DenseSolver,
+    alpha: float,
+    vectors: Float64,
+    moved: float,
+) -> Float64:
+    """Return at least vᵀ(K + γI)v for each vector v; infinity where nothing is known."""
+    covariance = solver.covariance
+    bound = covariance.loss_bound
+    most = covariance.shift + covariance.error if bound is None else bound
+    most += 0.0 if isinstance(covariance, Dense) else covariance.rounding
+    squares = np.square(vectors).sum(axis=0)
+    kept = np.einsum("dt,dt->t", vectors, _multiply(covariance, vectors))
+    return known(kept + _times(alpha + most + moved, squares))
+
+
+def leverages(covariance: LowRank, alpha: float, moved: float, vectors: Float64) -> Float64:
+    """Return at least vᵀ(K + γI)⁻¹v for each vector v, since K is at least SᵀS but for rounding.
+
+    ‖v‖²/γ is what holds without a sketch.
+    """
+    squares: Float64 = np.square(vectors).sum(axis=0)
+    without: Float64 = squares / alpha
+    ridge = alpha - covariance.rounding - moved
+    if covariance.loss_bound is None or ridge <= alpha / 2:
+        return without
+    inside = np.square(covariance.project(vectors))
+    inside = (inside / (covariance.squares[:, None] + ridge)).sum(axis=0)
+    # The rows of S are orthogonal only up to rounding of the largest.
+    uneven = 8 * covariance.unit * covariance.squares.max(initial=0.0) / ridge
+    doubt = sum_rounding(covariance, len(vectors)) + uneven
+    found: Float64 = (np.maximum(squares - inside, 0.0) + doubt * squares) / ridge
+    return np.minimum(found, without)
+
+
+def _energy(
+    covariance: LowRank, alpha: float, residual: Float64, step: Float64, moved: float, chain: float
+) -> Float64:
+    """Bound the energy of p − p̂ by that of p, what p̂ takes off it, and what it may add itself."""
+    whole = leverages(covariance, alpha, moved, residual)
+    taken = np.einsum("dt,dt->t", residual, step)
+    most = alpha + (covariance.loss_bound or 0.0) + covariance.rounding + moved
+    added = np.square(covariance.project(step)).sum(axis=0) + most * np.square(step).sum(axis=0)
+    slack = chain * (whole + 2 * np.abs(taken) + added)
+    energy: Float64 = np.sqrt(np.maximum(whole - 2 * taken + added, 0.0) + slack)
+    return energy
+
+
+def _multiply(covariance: LowRank | Dense, vectors: Float64) -> Float64:
+    """Return what is sketched of AᵀA times vectors, without any shift."""
+    if isinstance(covariance, Dense):
+        return covariance.multiply(vectors)
+    return covariance.lift(covariance.project(vectors))
+
+
+def _times(factor: float, norms: Float64) -> Float64:
+    """Multiply: infinity times nothing is nothing."""
+    return np.where(norms == 0, 0.0, factor * norms)
