@@ -165,6 +165,10 @@ class Answers:
             self._answers = answers = Query.of(self._seen)
         return answers
 
+    def answers_from(self, query: Query) -> bool:
+        """Whether no row has come since ``query`` was made."""
+        return self._answers is query
+
     def _solvable(self, smallest_alpha: float) -> Query:
         query = self._query()
         solver = query.solver

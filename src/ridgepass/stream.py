@@ -245,18 +245,28 @@ class RidgeStream(Answers):
             As it was before if the rows turn out not to be those of the stream, which raises.
         """
         alphas, _ = validation.as_alphas(alpha)
-        refining = self._refining(alphas)
-        self._refinement = refining.run(
-            lambda: map(self._again, batches), passes=passes, tol=tol, watch=watch
+        refining = self.refining(alphas)
+        self.take_up(
+            refining.run(lambda: map(self.again, batches), passes=passes, tol=tol, watch=watch)
         )
         return self
 
-    def _refining(self, alphas: Sequence[float]) -> Refining:
+    def refining(self, alphas: Sequence[float]) -> Refining:
+        """Return what ``refine`` runs, for whoever reads rows in another way."""
         query = self._solvable(min(alphas))
         return Refining(query, self._refinement, alphas, sparse=self._seen.is_sparse)
 
-    def _again(self, batch: Any) -> Batch:
-        """Return a batch of rows that were seen before, without those of no weight."""
+    @property
+    def refinement(self) -> Refinement | None:
+        """What passes after the first have found out; None since the last row, or without any."""
+        return self._refinement
+
+    def take_up(self, refinement: Refinement | None) -> None:
+        """Answer from what passes over the rows of this stream have found out."""
+        self._refinement = refinement
+
+    def again(self, batch: Any) -> Batch:
+        """Check (A, b) or (A, b, weights) of rows seen before, for a pass over them."""
         A, b, *weights = batch
         of_rows, of_targets, of_weights = self._names
         rows = validation.as_rows(A, of_rows)

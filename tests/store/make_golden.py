@@ -1,5 +1,7 @@
 """Make the files that every later version must read: run it once for each version of the format.
 
+A model is written in the oldest version that can hold it.
+
     .venv/bin/python tests/store/make_golden.py
 
 Files of versions that were released are never made anew.
@@ -16,7 +18,6 @@ from ridgepass import StreamingRidge, StreamingRidgeClassifier, StreamingRidgeCV
 from ridgepass.store import save
 
 FOLDER = Path(__file__).parent / "golden"
-VERSION = 1
 
 
 def rows(n_rows, seed, n_features=12):
@@ -38,7 +39,23 @@ def sparse_rows(n_rows, seed):
 
 
 def make():
-    """Return a model of each kind, by name, and the rows it can go on with."""
+    """Return a model of each kind, by its file's name."""
+    return {f"v1_{name}": model for name, model in make_plain().items()} | make_refined()
+
+
+def make_refined():
+    """Return models of version 2, which have read their rows again."""
+    X = rows(75, 6).astype(np.float32)
+    anchored = StreamingRidge(0.5, method="anchored", sketch_size=4, standardize=True)
+    anchored.fit(X, targets(X)).refine(X, targets(X), passes=2, alphas=[0.5, 5.0])
+    X = sparse_rows(120, 7)
+    folds = StreamingRidgeCV([1.0, 10.0], cv=2, method="rfd", sketch_size=3)
+    folds.fit(X, targets(X.toarray())).refine(X, targets(X.toarray()))
+    return {"v2_anchored": anchored, "v2_sparse_folds": folds}
+
+
+def make_plain():
+    """Return models of version 1."""
     names = [f"feature {i}" for i in range(12)]
     X = rows(75, 1)
     frame = pd.DataFrame(X.astype(np.float32), columns=names)
@@ -78,13 +95,16 @@ def expected(model):
         "coef": model.coef_.tolist(),
         "intercept": np.asarray(model.intercept_).tolist(),
         "relative": np.asarray(model.certificate().relative).tolist(),
+        "passes": model.certificate().passes,
     }
 
 
 if __name__ == "__main__":
     FOLDER.mkdir(exist_ok=True)
     for name, model in make().items():
-        path = FOLDER / f"v{VERSION}_{name}.ridge"
+        path = FOLDER / f"{name}.ridge"
+        if path.exists():
+            continue
         save(model, path, notes={"made by": "make_golden.py"})
         path.with_suffix(".json").write_text(json.dumps(expected(model), indent=1) + "\n")
         print(path.name, path.stat().st_size)

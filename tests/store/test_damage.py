@@ -10,7 +10,7 @@ from ridgepass import FormatError
 from ridgepass.intake import SparseIntake
 from ridgepass.snapshot import read_json, strict_json
 from ridgepass.store import from_bytes
-from ridgepass.store.layout import DIGITS, NO_DIGITS, PREFIX_BYTES, _digest
+from ridgepass.store.layout import DIGITS, NO_DIGITS, PREFIX_BYTES, VERSION, _digest
 from store.models import N_FEATURES, small_models, to_bytes
 
 KINDS = ["regressor", "chooser", "classifier"]
@@ -208,8 +208,9 @@ def test_sound_checksums_over_nonsense(files, kind):
 
 def test_a_newer_version(files):
     header, _, data = opened(files["regressor"])
-    header["__metadata__"]["version"] = "2"
-    assert refuse(resealed(header, data)).endswith("reads up to 1: upgrade ridgepass")
+    header["__metadata__"]["version"] = str(VERSION + 1)
+    wanted = f"reads up to {VERSION}: upgrade ridgepass"
+    assert refuse(resealed(header, data)).endswith(wanted)
 
 
 def test_what_does_not_belong_together(files):

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ridgepass.data.columns import Columns, Feature, Names, OneHot, as_names
+from ridgepass.data.columns import Columns, Feature, Names, OneHot, as_names, check_there
 from ridgepass.data.files import STANDARD_INPUT, File, find_files
 from ridgepass.data.missing import as_policy
 from ridgepass.data.source import Source
@@ -125,6 +125,44 @@ def open_for_prediction(
     # Rows are read as they are, not as in training: rounding them is not in a certificate.
     columns = replace(known, nulls=policy, means=means, dtype=float_type(tables, known))
     return TableSource(tables, columns, files, keep)
+
+
+def open_again(source: Any, described: Mapping[str, Any], n_features: int) -> Source:
+    """Open what a model of so many features was trained on, as `Source.describe` described it."""
+    files = find_inputs(source)
+    kind, known = files[0].format if files else "table", described["kind"]
+    if (kind if kind in ("npy", "svmlight") else "table") != {"array": "npy"}.get(known, known):
+        raise ValueError(
+            "this is another kind of files than in training: give those of training, or say which "
+            "column is the target"
+        )
+    means = described["means"]
+    means = None if means is None else tuple(means)
+    if kind == "svmlight":
+        from ridgepass.data.svmlight import SvmlightSource, svmlight_columns
+
+        columns = svmlight_columns(n_features, described["nulls"], means)
+        return SvmlightSource(files, columns, described["zero_based"])
+    if kind == "npy":
+        from ridgepass.data.arrays import ArraySource
+
+        features = tuple(Feature(str(i)) for i in described["taken"])
+        targets, weight = tuple(described["targets"]), described["weight"]
+        if not targets:
+            raise ValueError("the targets were in a file of their own: name it again as target")
+        nulls, dtype = described["nulls"], described["dtype"]
+        return ArraySource(files, Columns(features, targets, weight, nulls, dtype, means))
+    columns = Columns.from_json(described)
+    groups = [feature.name for feature in columns.features if isinstance(feature, OneHot)]
+    tables = _tables(source, files, None, groups)
+    from ridgepass.data.choosing import check_tables
+    from ridgepass.data.table_source import TableSource
+
+    check_tables(tables, columns)
+    for table in tables:
+        for name in (*columns.targets, *([] if columns.weight is None else [columns.weight])):
+            check_there(name, table.schema.names, table.name)
+    return TableSource(tables, columns, files)
 
 
 def _nulls_like(

@@ -7,16 +7,16 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.linear_model import RidgeClassifier
 
-from ridgepass.estimators.base import StreamingEstimator
 from ridgepass.estimators.batch import Origin, Targets
 from ridgepass.estimators.inputs import check_weights
 from ridgepass.estimators.labels import Labels, check_class_weight, check_labels
 from ridgepass.estimators.learned import Learned
+from ridgepass.estimators.refinable import Refinable
 from ridgepass.estimators.settings import Settings
 from ridgepass.kernels import Float64
 
 
-class StreamingRidgeClassifier(ClassifierMixin, StreamingEstimator):
+class StreamingRidgeClassifier(ClassifierMixin, Refinable):
     """Ridge classification in one pass, in memory that does not grow.
 
     Ridge regression on targets of one for a row's class and minus one for all others, as
@@ -237,6 +237,13 @@ class StreamingRidgeClassifier(ClassifierMixin, StreamingEstimator):
             weights = by_class if weights is None else weights * by_class
         values = labels.encode(answers)
         return Targets(values, weights, column=values.ndim == 1, labels=labels)
+
+    def _read_targets_again(
+        self, y: Any, sample_weight: Any, n_rows: int, known: Origin, *, whole: bool
+    ) -> Targets:
+        # "balanced" needs all labels at once, as it did in training.
+        whole = whole and self.class_weight == "balanced"
+        return self._read_targets(y, sample_weight, n_rows, known, whole=whole)
 
     def _agree_on_labels(
         self, y: NDArray[Any], known: Origin | None, *, whole: bool, classes: Any = None

@@ -12,7 +12,8 @@ from ridgepass.estimators.budget import Plan
 from ridgepass.estimators.learned import Learned, restored_origin
 from ridgepass.estimators.settings import Settings
 from ridgepass.kernels import Float64, is_sparse
-from ridgepass.snapshot import Kept, array, count, entry
+from ridgepass.refining import Refinement
+from ridgepass.snapshot import Kept, array, count, entry, take
 from ridgepass.stream import RidgeStream
 
 
@@ -102,6 +103,11 @@ class FoldedLearned(Learned):
         return self._merged
 
     @property
+    def refinement(self) -> Refinement | None:
+        """What passes after the first have found out."""
+        return None if self._merged is None else self._merged.refinement
+
+    @property
     def n_rows(self) -> int:
         """Rows learned from."""
         return sum(fold.n_rows for fold in self.folds)
@@ -164,11 +170,12 @@ class FoldedLearned(Learned):
     def snapshot(self) -> Kept:
         """Return everything as plain data, valid until it changes: hold ``lock``."""
         given = self.deal.given
-        return self._snapshot_origin() | {
+        kept = self._snapshot_origin() | {
             "n_given": self.n_given,
             "dealt": None if given is None else given.astype(np.int64, copy=False),
             "folds": [fold.snapshot() for fold in self.folds],
         }
+        return kept if self.refinement is None else kept | {"refinement": take(self.refinement)}
 
     @classmethod
     def restored(cls, kept: Any) -> Self:
@@ -184,13 +191,20 @@ class FoldedLearned(Learned):
         folds = [settings.restored_stream(plan, fold) for fold in parts]
         learned = cls(folds, Deal(len(parts), dealt), settings, plan, origin)
         learned.n_given = count(entry(kept, "n_given"), "n_given")
-        return learned._checked(kept, folds)
+        learned._checked(kept, folds)
+        if "refinement" in kept:
+            n_features, n_targets = origin.n_features, origin.n_targets
+            found = Refinement.restored(kept["refinement"], n_features, n_targets)
+            learned.stream.take_up(found)
+        return learned
 
     def copy(self) -> Self:
         """Return an independent one, which nobody owns."""
         twin = type(self).__new__(type(self))
         folds = [fold.copy() for fold in self.folds]
         twin.__setstate__({**self.__getstate__(), "folds": folds, "_merged": None})
+        if self.refinement is not None:
+            twin.stream.take_up(self.refinement)
         return twin
 
     def _expect(self, alphas: Float64) -> Float64:

@@ -14,6 +14,7 @@ from ridgepass.estimators.labels import Signs
 from ridgepass.estimators.path import RidgePath
 from ridgepass.estimators.settings import Settings, restored_plan
 from ridgepass.kernels import Float64
+from ridgepass.refining import Refinement
 from ridgepass.snapshot import Kept, entry, json_bytes, json_of, take
 from ridgepass.solve import Certificate
 from ridgepass.stream import RidgeStream
@@ -78,17 +79,10 @@ class Learned:
 
     def update(self, rows: Any, targets: Targets) -> None:
         """Take in a batch, or raise and stay as it was."""
-        values, weights = targets.values, targets.weights
-        if isinstance(values, Signs):
-            self.stream.check(rows, weights=weights)
-            step = max(1, PIECE // values.n_classes)
-        else:
-            step = max(1, len(values))
-        for start in range(0, rows.shape[0], step):
-            here = slice(start, start + step)
-            part = None if weights is None else weights[here]
-            whole = step >= rows.shape[0]
-            self.stream.update(rows if whole else rows[here], values[here], part)
+        if isinstance(targets.values, Signs):
+            self.stream.check(rows, weights=targets.weights)
+        for piece in pieces(rows, targets):
+            self.stream.update(*piece)
         self._expected.clear()
 
     def merge(self, other: "Learned") -> None:
@@ -134,6 +128,11 @@ class Learned:
         if not self.n_rows:
             raise ValueError("there are no rows behind it")
         return self
+
+    @property
+    def refinement(self) -> Refinement | None:
+        """What passes after the first have found out."""
+        return self.stream.refinement
 
     def models(self, alphas: Sequence[float] | Float64) -> Iterator[tuple[Float64, Float64]]:
         """Yield coefficients (n_features, n_targets) and intercepts (n_targets,) for each alpha."""
@@ -210,6 +209,16 @@ class Learned:
         # Predictions use them again: a change in place would show there.
         coefs.flags.writeable = False
         return Solution(alpha, coefs.T, intercept)
+
+
+def pieces(rows: Any, targets: Targets) -> Iterator[tuple[Any, Float64, Float64 | None]]:
+    """Yield rows, targets and weights; those of a classifier some at a time, as they are long."""
+    values, weights, n_rows = targets.values, targets.weights, rows.shape[0]
+    step = max(1, PIECE // values.n_classes) if isinstance(values, Signs) else max(1, n_rows)
+    for start in range(0, n_rows, step):
+        here = slice(start, start + step)
+        part = None if weights is None else weights[here]
+        yield rows if step >= n_rows else rows[here], values[here], part
 
 
 def restored_origin(kept: Any) -> tuple[Settings, Plan, Origin]:

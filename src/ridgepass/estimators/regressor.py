@@ -1,7 +1,5 @@
 """Ridge regression for scikit-learn."""
 
-import os
-from collections.abc import Iterable, Sequence
 from contextlib import closing
 from typing import Any, Self
 
@@ -10,13 +8,14 @@ from numpy.typing import ArrayLike
 from sklearn.base import MultiOutputMixin, RegressorMixin, clone
 from sklearn.linear_model import Ridge
 
-from ridgepass.estimators.base import StreamingEstimator
 from ridgepass.estimators.batch import Origin, Targets
 from ridgepass.estimators.inputs import CheckedRows, check_targets, check_weights, errors_of
+from ridgepass.estimators.refinable import Refinable
+from ridgepass.estimators.sources import as_batch, is_opened, open_batches
 from ridgepass.kernels import Float64
 
 
-class RidgeRegressor(RegressorMixin, MultiOutputMixin, StreamingEstimator):
+class RidgeRegressor(RegressorMixin, MultiOutputMixin, Refinable):
     """What regressors share, however they come by their alpha."""
 
     def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
@@ -87,30 +86,16 @@ class RidgeRegressor(RegressorMixin, MultiOutputMixin, StreamingEstimator):
         >>> print(f"{model.intercept_:.2f} {model.coef_[0]:.2f}")
         1.00 3.00
         """
-        from ridgepass.data import Batches, batches
-
         fresh = clone(self)
         with errors_of(self):
-            if isinstance(source, Batches) or _is_batches(source):
-                if target is not None or options:
-                    raise ValueError(
-                        "the batches are made already: give target and other options to "
-                        "ridgepass.data.batches instead"
-                    )
-            else:
-                source = batches(source, target, **options)
-            if isinstance(source, Batches):
-                with closing(source.chunks()) as chunks:
+            rows = open_batches(source, target, options)
+            if is_opened(rows):
+                with closing(rows.chunks()) as chunks:
                     for chunk in chunks:
-                        fresh._learn(chunk, source.source)
+                        fresh._learn(chunk, rows.source)
             else:
-                for batch in source:
-                    if not isinstance(batch, tuple | list) or len(batch) not in (2, 3):
-                        raise TypeError(
-                            f"a batch is a {type(batch).__name__}: give (X, y) or "
-                            "(X, y, sample_weight)"
-                        )
-                    fresh.partial_fit(*batch)
+                for batch in rows:
+                    fresh.partial_fit(*as_batch(batch))
             if fresh._learned is None or not fresh._learned.n_rows:
                 raise ValueError(
                     "the stream has no rows, or none with a weight: there is nothing to learn from"
@@ -186,19 +171,6 @@ class RidgeRegressor(RegressorMixin, MultiOutputMixin, StreamingEstimator):
         if column:
             values = np.ascontiguousarray(values[:, 0])
         return Targets(values, check_weights(sample_weight, n_rows), column)
-
-
-def _is_batches(source: Any) -> bool:
-    """Whether a source is batches of arrays rather than paths or a table."""
-    if isinstance(source, np.ndarray):
-        raise TypeError("an array is no stream of batches: call fit(X, y)")
-    if isinstance(source, str | os.PathLike) or hasattr(source, "__arrow_c_stream__"):
-        return False
-    if isinstance(source, Sequence):
-        if not source:
-            raise ValueError("the list of sources is empty: name at least one file")
-        return not all(isinstance(item, str | os.PathLike) for item in source)
-    return isinstance(source, Iterable) and not hasattr(source, "scanner")
 
 
 class StreamingRidge(RidgeRegressor):

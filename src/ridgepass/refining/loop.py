@@ -80,13 +80,14 @@ class Refining:
         """
         done = 0
         while done < passes and not (tol is not None and self.relative() <= tol):
-            if self._finished():
+            if self.finished():
                 break
             self._pass(read, watch)
             done += 1
         return self.refinement
 
-    def _finished(self) -> bool:
+    def finished(self) -> bool:
+        """Whether another pass would find nothing but rounding."""
         known = [self._known(alpha) for alpha in self.alphas]
         return all(one is not None and one.finished for one in known)
 

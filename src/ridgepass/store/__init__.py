@@ -10,7 +10,7 @@ from typing import Any
 from ridgepass.store.atomic import replacing
 from ridgepass.store.errors import FormatError
 from ridgepass.store.layout import pack, unpack
-from ridgepass.store.models import check_class, put_model, take_model
+from ridgepass.store.models import check_class, put_model, take_model, version_of
 
 __all__ = ["FormatError", "Stored", "from_bytes", "load", "read", "replacing", "save"]
 
@@ -54,7 +54,7 @@ def save(
     check_class(model)
     learned = model._trained()
     with learned.lock:  # until all is written: arrays are written from where they are
-        packed = pack(take_model(model, learned), dict(notes or {}))
+        packed = pack(take_model(model, learned), dict(notes or {}), version_of(learned))
         with replacing(path) as file:
             packed.write_to(file)
 

@@ -35,6 +35,14 @@ def take_model(model: Any, learned: Learned) -> Kept:
     return kept
 
 
+def version_of(learned: Learned) -> int:
+    """Return the version of the format that a model needs, so that older readers take the rest.
+
+    They would overlook what further passes have found, and predict something else.
+    """
+    return 1 if learned.refinement is None else 2
+
+
 def put_model(kept: Any) -> Any:
     """Return the estimator that plain data was taken of, or raise ValueError."""
     name = entry(kept, "class")

@@ -1,0 +1,175 @@
+"""Estimators that can look at their rows again."""
+
+import math
+import sys
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any, Self
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from ridgepass import validation
+from ridgepass.estimators.base import StreamingEstimator
+from ridgepass.estimators.batch import Origin, Targets
+from ridgepass.estimators.inputs import errors_of
+from ridgepass.estimators.learned import Learned
+from ridgepass.estimators.rereading import Rereading
+from ridgepass.kernels import Float64
+from ridgepass.refining import Progress, Refinement, Refining, Watch
+
+# With a tolerance: passes at most. Each takes off a digit or so; 20 leave nothing but rounding.
+MOST_PASSES = 20
+
+
+class Refinable(StreamingEstimator):
+    """Adds `refine` to what learns in one pass."""
+
+    def refine(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        passes: int | None = None,
+        tol: float | None = None,
+        alphas: Sequence[float] | Float64 | None = None,
+        progress: bool | Callable[[Progress], None] | None = None,
+        **options: Any,
+    ) -> Self:
+        """Read the training data again: a tight certificate, and a better answer with every pass.
+
+        One pass finds the residual of the coefficients, from which `certificate` tells their error
+        within a factor of two or so; what was sketched then serves as a preconditioner, so that
+        each pass takes off most of the error that is left, down to rounding. Memory: the sketch,
+        and four vectors of the length of ``coef_`` for each alpha.
+
+        Parameters
+        ----------
+        X : array_like, sparse matrix, frame, or source
+            The rows learned from, in any order: all of them, as in `fit`. Or what
+            `ridgepass.data.batches` takes or returns, or a list of ``(X, y)`` or
+            ``(X, y, sample_weight)``. Files that the model was trained on need no further word:
+            it knows its columns.
+        y : array_like, or str
+            Their targets; for files and tables the column's name, as in `fit_stream`.
+        sample_weight : array_like of shape (n_samples,) or float, optional
+            Their weights.
+        passes : int, optional
+            How often to read them: once by default. With ``tol``, at most so often: 20 times by
+            default.
+        tol : float, optional
+            Stop as soon as the certified relative error is no larger, for every target. A warning
+            tells if it was not reached.
+        alphas : sequence of float, optional
+            Refine at these alphas, all in the same passes, for `at` and `path`; by default at that
+            of the estimator.
+        progress : bool or callable, optional
+            True prints a line on standard error after each pass. A callable is handed a
+            `ridgepass.refining.Progress` after each batch and each pass.
+        **options
+            Of `ridgepass.data.batches`, if X is files or a table.
+
+        Returns
+        -------
+        self
+            Better until it learns from more rows, which it then has not read twice: `partial_fit`
+            and `merge` go back to the one pass. A ValueError leaves it as it was, above all if
+            these are not the rows it has learned from.
+
+        Notes
+        -----
+        The error in the norm that ridge minimises, √(‖X(w − exact)‖² + alpha·‖w − exact‖²), does
+        not grow with a pass. No row is read once rounding is all that is left.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from ridgepass import StreamingRidge
+        >>> rng = np.random.default_rng(0)
+        >>> X = rng.standard_normal((2000, 600)) * np.exp(-np.arange(600) / 20)
+        >>> y = X @ rng.standard_normal(600)
+        >>> model = StreamingRidge(alpha=10.0, sketch_size=64).fit(X, y)
+        >>> print(f"{model.certificate().relative:.1%} after {model.certificate().passes} pass")
+        12.8% after 1 pass
+        >>> model = model.refine(X, y, tol=1e-6)
+        >>> model.certificate().relative <= 1e-6, model.certificate().passes
+        (True, 5)
+        """
+        learned = self._trained()
+        with errors_of(self):
+            limit = _as_limit(passes, tol)
+            wanted = [self._alpha_in_use()] if alphas is None else _as_alphas(alphas)
+            if tol is not None and min(wanted) == 0:
+                raise ValueError(
+                    "alpha=0 has no certificate, so that tol is never reached: give passes instead"
+                )
+            with learned.lock:
+                refining = learned.stream.refining(wanted)
+            rows = Rereading(self, learned, X, y, sample_weight, options)
+            if limit > 1 and not rows.rereadable:
+                raise ValueError(
+                    "this source can be read only once: give passes=1, or files, arrays, or a list "
+                    "of batches"
+                )
+            found = refining.run(rows, passes=limit, tol=tol, watch=_watch(progress))
+            self._take_up(learned, refining, found)
+        if tol is not None and not refining.relative() <= tol:
+            self._warn_missed(refining, tol)
+        return self
+
+    def _take_up(self, learned: Learned, refining: Refining, found: Refinement | None) -> None:
+        with learned.lock:
+            if self._learned is not learned or not learned.stream.answers_from(refining.query):
+                raise ValueError(
+                    "the model has learned from other rows while these were read: refine it again"
+                )
+            if found is not learned.refinement:
+                self._change(learned, lambda own: own.stream.take_up(found))
+
+    def _warn_missed(self, refining: Refining, tol: float) -> None:
+        reached = refining.relative()
+        how = "give more passes" if not refining.finished() else "rounding allows no more"
+        warnings.warn(
+            f"{type(self).__name__}: the certified relative error is {reached:.2g}, not yet "
+            f"{tol:g}: {how}",
+            ConvergenceWarning,
+            stacklevel=3,
+        )
+
+    def _read_targets_again(
+        self, y: Any, sample_weight: Any, n_rows: int, known: Origin, *, whole: bool
+    ) -> Targets:
+        """Check y and the weights of rows seen before; ``whole`` if these are all of them."""
+        return self._read_targets(y, sample_weight, n_rows, known, whole=False)
+
+
+def _as_limit(passes: Any, tol: Any) -> int:
+    """Return how many passes there may be."""
+    if tol is not None:
+        number = isinstance(tol, int | float | np.number) and not isinstance(tol, bool)
+        if not number or not 0 < tol < math.inf:
+            raise ValueError(f"tol={tol!r} is no tolerance: give a number above zero, such as 1e-3")
+    if passes is None:
+        return 1 if tol is None else MOST_PASSES
+    if not isinstance(passes, int | np.integer) or isinstance(passes, bool) or passes < 1:
+        raise ValueError(f"passes={passes!r} is no number of passes: give one from 1 on")
+    return int(passes)
+
+
+def _as_alphas(alphas: Any) -> list[float]:
+    return validation.as_alphas(np.atleast_1d(alphas))[0]
+
+
+def _watch(progress: Any) -> Watch | None:
+    if progress is None or progress is False:
+        return None
+    return _print_pass if progress is True else progress
+
+
+def _print_pass(progress: Progress) -> None:
+    if progress.relative is not None:
+        sys.stderr.write(
+            f"pass {progress.number}: {progress.rows:,} rows, certified error "
+            f"{progress.relative:.2g}\n"
+        )

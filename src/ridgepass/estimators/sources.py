@@ -1,0 +1,58 @@
+"""What can be named in the place of X: files, tables, and streams of batches."""
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+
+def open_batches(source: Any, target: Any, options: Mapping[str, Any]) -> Any:
+    """Return `ridgepass.data.Batches`, or the iterable of batches that was given.
+
+    Parameters
+    ----------
+    source : str, path, list of them, stream of Arrow batches, or iterable of batches
+        Where rows come from.
+    target, options
+        Those of `ridgepass.data.batches`.
+    """
+    from ridgepass.data import batches  # here, since files are no business of this layer
+
+    if is_opened(source) or is_batches(source):
+        if target is not None or options:
+            raise ValueError(
+                "the batches are made already: give target and other options to "
+                "ridgepass.data.batches instead"
+            )
+        return source
+    return batches(source, target, **options)
+
+
+def is_opened(source: Any) -> bool:
+    """Whether it is what `ridgepass.data.batches` returns."""
+    from ridgepass.data import Batches
+
+    return isinstance(source, Batches)
+
+
+def is_batches(source: Any) -> bool:
+    """Whether a source is batches of arrays rather than paths or a table."""
+    if isinstance(source, np.ndarray):
+        raise TypeError("an array is no stream of batches: call fit(X, y)")
+    if isinstance(source, str | os.PathLike) or hasattr(source, "__arrow_c_stream__"):
+        return False
+    if isinstance(source, Sequence):
+        if not source:
+            raise ValueError("the list of sources is empty: name at least one file")
+        return not all(isinstance(item, str | os.PathLike) for item in source)
+    return isinstance(source, Iterable) and not hasattr(source, "scanner")
+
+
+def as_batch(batch: Any) -> tuple[Any, ...]:
+    """Return a batch as the arguments of ``partial_fit``."""
+    if not isinstance(batch, tuple | list) or len(batch) not in (2, 3):
+        raise TypeError(
+            f"a batch is a {type(batch).__name__}: give (X, y) or (X, y, sample_weight)"
+        )
+    return tuple(batch)
