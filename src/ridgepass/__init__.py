@@ -10,6 +10,7 @@ if TYPE_CHECKING:
         StreamingRidgeClassifier,
         StreamingRidgeCV,
     )
+    from ridgepass.estimators.verifying import verify
     from ridgepass.solve import Certificate
     from ridgepass.store import FormatError, load
     from ridgepass.stream import RidgeStream
@@ -27,6 +28,7 @@ _HOMES = {
     "StreamingRidgeCV": "ridgepass.estimators",
     "StreamingRidgeClassifier": "ridgepass.estimators",
     "load": "ridgepass.store",
+    "verify": "ridgepass.estimators.verifying",
 }
 _MODULES = ("data", "datasets", "estimators", "store", "theory")
 
@@ -40,6 +42,7 @@ __all__ = [
     "StreamingRidgeClassifier",
     "__version__",
     "load",
+    "verify",
 ]
 
 

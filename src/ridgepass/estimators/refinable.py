@@ -1,7 +1,6 @@
 """Estimators that can look at their rows again."""
 
 import math
-import sys
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, Self
@@ -14,11 +13,12 @@ from ridgepass.estimators.base import StreamingEstimator
 from ridgepass.estimators.batch import Origin, Targets
 from ridgepass.estimators.inputs import errors_of
 from ridgepass.estimators.learned import Learned
+from ridgepass.estimators.progress import as_watch
 from ridgepass.estimators.rereading import Rereading
 from ridgepass.kernels import Float64
-from ridgepass.refining import Progress, Refinement, Refining, Watch
+from ridgepass.refining import Progress, Refinement, Refining
 
-# With a tolerance: passes at most. Each takes off a digit or so; 20 leave nothing but rounding.
+# With a tolerance: passes at most. A sketch that needs more is better made larger.
 MOST_PASSES = 20
 
 
@@ -65,8 +65,8 @@ class Refinable(StreamingEstimator):
             Refine at these alphas, all in the same passes, for `at` and `path`; by default at that
             of the estimator.
         progress : bool or callable, optional
-            True prints a line on standard error after each pass. A callable is handed a
-            `ridgepass.refining.Progress` after each batch and each pass.
+            True prints a line on standard error after each pass, and every ten seconds. A callable
+            is handed a `ridgepass.refining.Progress` after each batch and each pass.
         **options
             Of `ridgepass.data.batches`, if X is files or a table.
 
@@ -91,7 +91,7 @@ class Refinable(StreamingEstimator):
         >>> y = X @ rng.standard_normal(600)
         >>> model = StreamingRidge(alpha=10.0, sketch_size=64).fit(X, y)
         >>> print(f"{model.certificate().relative:.1%} after {model.certificate().passes} pass")
-        12.8% after 1 pass
+        10.1% after 1 pass
         >>> model = model.refine(X, y, tol=1e-6)
         >>> model.certificate().relative <= 1e-6, model.certificate().passes
         (True, 5)
@@ -112,7 +112,7 @@ class Refinable(StreamingEstimator):
                     "this source can be read only once: give passes=1, or files, arrays, or a list "
                     "of batches"
                 )
-            found = refining.run(rows, passes=limit, tol=tol, watch=_watch(progress))
+            found = refining.run(rows, passes=limit, tol=tol, watch=as_watch(progress))
             self._take_up(learned, refining, found)
         if tol is not None and not refining.relative() <= tol:
             self._warn_missed(refining, tol)
@@ -159,17 +159,3 @@ def _as_limit(passes: Any, tol: Any) -> int:
 
 def _as_alphas(alphas: Any) -> list[float]:
     return validation.as_alphas(np.atleast_1d(alphas))[0]
-
-
-def _watch(progress: Any) -> Watch | None:
-    if progress is None or progress is False:
-        return None
-    return _print_pass if progress is True else progress
-
-
-def _print_pass(progress: Progress) -> None:
-    if progress.relative is not None:
-        sys.stderr.write(
-            f"pass {progress.number}: {progress.rows:,} rows, certified error "
-            f"{progress.relative:.2g}\n"
-        )

@@ -2,16 +2,15 @@
 
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import closing
 from typing import Any, Protocol
 
 import numpy as np
 from scipy import sparse
 
 from ridgepass.estimators.batch import Origin, Targets
-from ridgepass.estimators.inputs import CheckedRows, check_rows
+from ridgepass.estimators.inputs import check_rows
 from ridgepass.estimators.learned import Learned, pieces
-from ridgepass.estimators.sources import as_batch, is_batches, is_opened, open_batches
+from ridgepass.estimators.sources import is_batches, is_opened, open_batches, read_batches
 from ridgepass.intake import Batch
 
 
@@ -70,24 +69,9 @@ class Rereading:
         if self.source is None:
             yield from self._arrays
             return
-        for X, y, weights in self._batches():
+        for X, y, weights in read_batches(self.source):
             rows, targets = self._checked(X, y, weights, whole=False)
             yield from map(self.learned.stream.again, pieces(rows, targets))
-
-    def _batches(self) -> Iterator[tuple[Any, Any, Any]]:
-        if not is_opened(self.source):
-            for batch in self.source:
-                X, y, *weights = as_batch(batch)
-                yield X, y, weights[0] if weights else None
-            return
-        names = self.source.feature_names
-        named = None if names is None else np.array(names, dtype=object)
-        with closing(self.source.chunks()) as chunks:
-            for chunk in chunks:
-                if chunk.y is None:
-                    raise ValueError("there is nothing to predict: say which column is the target")
-                if chunk.X.shape[0]:
-                    yield CheckedRows(chunk.X, named), chunk.y, chunk.weights
 
     def _checked(self, X: Any, y: Any, sample_weight: Any, *, whole: bool) -> tuple[Any, Targets]:
         origin = self.learned.origin

@@ -1,10 +1,13 @@
 """What can be named in the place of X: files, tables, and streams of batches."""
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from typing import Any
 
 import numpy as np
+
+from ridgepass.estimators.inputs import CheckedRows
 
 
 def open_batches(source: Any, target: Any, options: Mapping[str, Any]) -> Any:
@@ -56,3 +59,20 @@ def as_batch(batch: Any) -> tuple[Any, ...]:
             f"a batch is a {type(batch).__name__}: give (X, y) or (X, y, sample_weight)"
         )
     return tuple(batch)
+
+
+def read_batches(source: Any) -> Iterator[tuple[Any, Any, Any]]:
+    """Yield X, y and weights of what `open_batches` returned."""
+    if not is_opened(source):
+        for batch in source:
+            X, y, *weights = as_batch(batch)
+            yield X, y, weights[0] if weights else None
+        return
+    names = source.feature_names
+    named = None if names is None else np.array(names, dtype=object)
+    with closing(source.chunks()) as chunks:
+        for chunk in chunks:
+            if chunk.y is None:
+                raise ValueError("there is nothing to predict: say which column is the target")
+            if chunk.X.shape[0]:
+                yield CheckedRows(chunk.X, named), chunk.y, chunk.weights

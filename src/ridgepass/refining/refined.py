@@ -71,6 +71,15 @@ class Refined:
         return self.measured and self.drowned
 
     @classmethod
+    def plain(
+        cls, alpha: float, passes: int, point: Float64, residual: Float64, error: Float64
+    ) -> "Refined":
+        """Return coefficients as they are, without a step beyond them."""
+        none = np.zeros_like(point)
+        power = np.zeros(point.shape[1])
+        return cls(alpha, passes, True, point, residual, none, none, power, error)
+
+    @classmethod
     def begun(
         cls,
         alpha: float,

@@ -54,6 +54,8 @@ def by_residual(
         slack = residual_error + chain * size
         absolute = known((column_norms(left) + slack + _times(doubt, norms)) / alpha)
         relative, energy = np.full_like(absolute, np.inf), absolute * root
+        if isinstance(solver, DenseSolver) and (column_norms(left) > slack).any():
+            absolute, relative, energy = _corrected(solver, alpha, left, slack, norms, coef, doubt)
         if isinstance(covariance, LowRank) and bound is not None:
             energy = np.fmin(energy, _energy(covariance, alpha, residual, step, moved, chain))
             energy += residual_error / root
@@ -67,6 +69,27 @@ def by_residual(
             relative = share + over(slack * (1 + share), whole - slack)
         relative = np.fmin(relative, over(absolute, whole - absolute))
     return known(absolute), known(relative), known(energy)
+
+
+def _corrected(
+    solver: DenseSolver,
+    alpha: float,
+    left: Float64,
+    slack: Float64,
+    norms: Float64,
+    coef: Float64,
+    doubt: float,
+) -> tuple[Float64, Float64, Float64]:
+    """Bound them for a p̂ whose residual is more than rounding, by solving for that residual."""
+    covariance, correction = solver.covariance, solver.corrector(alpha)(left)
+    size = column_norms(correction)
+    image = covariance.multiply(correction) + alpha * correction
+    rest = column_norms(left - image) + slack + doubt * (norms + size)
+    rest += sum_rounding(covariance, len(left)) * (alpha + covariance.mass) * size
+    absolute = size + rest / alpha
+    relative = over(absolute, column_norms(coef + correction) - rest / alpha)
+    energy = np.einsum("dt,dt->t", correction, image) + doubt * np.square(size)
+    return absolute, relative, np.sqrt(np.maximum(energy, 0.0)) + rest / np.sqrt(alpha)
 
 
 def curvature_bound(

@@ -1,0 +1,224 @@
+"""The certificate of coefficients that come from elsewhere."""
+
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ridgepass import validation
+from ridgepass.estimators.budget import EXACT_UP_TO
+from ridgepass.estimators.inputs import (
+    Names,
+    check_rows,
+    check_targets,
+    check_weights,
+    errors_of,
+    read_rows,
+)
+from ridgepass.estimators.progress import as_watch
+from ridgepass.estimators.sources import open_batches, read_batches
+from ridgepass.intake import Batch
+from ridgepass.kernels import Float64, column_norms, is_sparse
+from ridgepass.refining import Progress, Refined, Refinement, certify
+from ridgepass.refining.sums import UNIT, Pass, Preparation, new_pass
+from ridgepass.solve import Certificate
+from ridgepass.stream import RidgeStream
+
+NAME = "verify"
+
+
+def verify(
+    coef: ArrayLike,
+    intercept: ArrayLike | None,
+    source: Any,
+    alpha: float,
+    *,
+    target: Any = None,
+    scale: ArrayLike | None = None,
+    fit_intercept: bool | None = None,
+    sketch_size: int = 64,
+    progress: bool | Callable[[Progress], None] | None = None,
+    **options: Any,
+) -> Certificate:
+    """Certify how far any coefficients are from exact ridge, in one pass over the data.
+
+    Wherever they come from: scikit-learn, gradient descent, Spark, another language. The pass finds
+    their residual r = Xᵀ(y − Xw − b) − alpha·w exactly, and keeps a small sketch of the rows, which
+    tells in which directions r weighs little. Without a sketch the bound would be ‖r‖/alpha.
+
+    Parameters
+    ----------
+    coef : array_like of shape (n_features,) or (n_targets, n_features)
+        The coefficients w.
+    intercept : float, array_like of shape (n_targets,), or None
+        The intercept b; None for ridge without one.
+    source : (X, y), (X, y, sample_weight), path, table, `ridgepass.data.Batches` or batches
+        The data: arrays as a tuple, what `ridgepass.data.batches` takes or returns, or an iterable
+        of ``(X, y)`` or ``(X, y, sample_weight)``.
+    alpha : float
+        The ridge parameter of ‖y − Xw − b‖² + alpha·‖w‖². Where squares are averaged over n rows,
+        as with ``SGDRegressor`` and Spark, it is n times theirs.
+    target : str or list of str, optional
+        The columns to predict, if ``source`` is files or a table.
+    scale : array_like of shape (n_features,), optional
+        If alpha penalises the coefficients of columns that were divided by this: the bounds are
+        then for ``coef * scale``.
+    fit_intercept : bool, optional
+        Whether exact ridge is to have an intercept. By default unless ``intercept`` is None: say
+        False for a model without one that gives its intercept as zero.
+    sketch_size : int, default=64
+        Rows of the sketch; larger ones give tighter bounds. Up to eight times as many features XᵀX
+        is kept as it is.
+    progress : bool or callable, optional
+        True prints a line on standard error now and then; a callable is handed a
+        `ridgepass.refining.Progress` after each batch.
+    **options
+        Of `ridgepass.data.batches`, if ``source`` is files or a table.
+
+    Returns
+    -------
+    Certificate
+        With ``coef_bound``, ``relative``, ``energy_bound`` and ``prediction_bound(X)``; the latter
+        counts the intercept as well.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import Ridge
+    >>> import ridgepass
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((500, 40))
+    >>> y = X @ rng.standard_normal(40) + 3.0
+    >>> theirs = Ridge(alpha=10.0, solver="lsqr", tol=1e-3).fit(X, y)
+    >>> proof = ridgepass.verify(theirs.coef_, theirs.intercept_, (X, y), alpha=10.0)
+    >>> print(f"within {proof.relative:.3%} of exact ridge")
+    within 0.022% of exact ridge
+    """
+    with errors_of(NAME):
+        coefs = _as_coefs(coef)
+        value = validation.as_alpha(alpha)
+        centred = intercept is not None if fit_intercept is None else fit_intercept
+        checking = _Checking(
+            coefs,
+            0.0 if intercept is None else np.asarray(intercept, dtype=np.float64),
+            RidgeStream(
+                "exact" if coefs.shape[-1] <= EXACT_UP_TO * sketch_size else "fd",
+                sketch_size=sketch_size,
+                fit_intercept=centred,
+                feature_scale=scale,
+            ),
+        )
+        watch = as_watch(progress)
+        for batch in read_batches(_as_source(source, target, options)):
+            checking.add(*batch)
+            if watch is not None:
+                watch(Progress(1, checking.n_rows))
+        certificate = checking.certificate(value)
+        if watch is not None:
+            watch(Progress(1, checking.n_rows, float(np.max(certificate.relative))))
+        return certificate
+
+
+class _Checking:
+    """A pass with somebody's coefficients, and a sketch of the same rows."""
+
+    def __init__(self, coefs: Float64, intercept: Any, stream: RidgeStream) -> None:
+        self.stream, self.intercept = stream, intercept
+        self.single = coefs.ndim == 1
+        self.coefs = np.atleast_2d(coefs).T
+        self.names: Names = None
+        self.sums: Pass | None = None
+        stream._names = ("X", "y", "sample_weight")
+
+    @property
+    def n_rows(self) -> int:
+        """Rows so far."""
+        return self.stream.n_rows
+
+    def add(self, X: Any, y: Any, sample_weight: Any) -> None:
+        """Take in a batch."""
+        n_features = len(self.coefs)
+        rows, names = check_rows(NAME, X, n_features, self.names)
+        self.names = names if self.sums is None else self.names
+        targets = check_targets(y, rows.shape[0])
+        if self.single and targets.ndim == 2 and targets.shape[1] == 1:
+            targets = targets[:, 0]
+        n_targets = 1 if targets.ndim == 1 else targets.shape[1]
+        if n_targets != self.coefs.shape[1] or (targets.ndim == 1) != self.single:
+            raise ValueError(
+                f"coef is for {self.coefs.shape[1]} targets and y has shape {targets.shape}: "
+                "give one row of coefficients for each column of y"
+            )
+        weights = check_weights(sample_weight, rows.shape[0])
+        self.stream.update(rows, targets, weights)
+        if self.stream.n_rows:
+            batch = self.stream.again((rows, targets, weights))
+            self.sums = self.sums or self._begun(batch)
+            self.sums.add(batch.rows, batch.targets, batch.weights)
+
+    def _begun(self, batch: Batch) -> Pass:
+        """Begin to sum up about the mean of the first rows, which is near that of all."""
+        stream, n_targets = self.stream, self.coefs.shape[1]
+        mean, target_mean = np.zeros(len(self.coefs)), np.zeros(n_targets)
+        if stream.fit_intercept:
+            mean = np.asarray(batch.rows.mean(axis=0, dtype=np.float64)).ravel()
+            target_mean = batch.targets.mean(axis=0)
+        preparation = Preparation(mean, target_mean, stream.feature_scale, stream.fit_intercept)
+        scaled = self.coefs if stream.feature_scale is None else self._scaled(stream.feature_scale)
+        return new_pass(
+            is_sparse(batch.rows), preparation, scaled, np.arange(n_targets), np.zeros(n_targets)
+        )
+
+    def _scaled(self, scale: Float64) -> Float64:
+        return self.coefs * scale[:, None]
+
+    def certificate(self, alpha: float) -> Certificate:
+        """Return the proof, once all rows are in."""
+        if self.sums is None:
+            raise ValueError("the source has no rows, or none with a weight: give some")
+        query, totals = self.stream._query(), self.sums.finish()
+        preparation, scale = self.sums.preparation, query.scale
+        shift = totals.shift if scale is None else totals.shift * scale
+        means = Refinement(
+            mean=preparation.mean + shift,
+            target_mean=preparation.target_mean + totals.target_shift,
+            mean_error=totals.shift_error,
+            target_mean_error=totals.target_shift_error,
+        )
+        point = self.sums.vectors
+        size = column_norms(totals.lifted) + alpha * column_norms(point)
+        found = Refined.plain(
+            alpha, 1, point, totals.lifted - alpha * point, totals.lifted_error + 4 * UNIT * size
+        )
+        best = means.target_mean - means.mean @ self.coefs if query.centred else 0.0
+        off = np.broadcast_to(np.abs(self.intercept - best), means.target_mean.shape)
+        certificate = certify(query, means, found, off)
+        certificate = certificate.of_target(0) if self.single else certificate
+        read = partial(read_rows, owner=NAME, n_features=len(self.coefs), names=self.names)
+        return replace(certificate, read=read)
+
+
+def _as_coefs(coef: Any) -> Float64:
+    coefs = np.asarray(coef)
+    if coefs.dtype.kind not in "biuf" or coefs.ndim not in (1, 2) or 0 in coefs.shape:
+        raise ValueError(
+            f"coef has shape {coefs.shape} and dtype {coefs.dtype}: give numbers of shape "
+            "(n_features,) or (n_targets, n_features)"
+        )
+    if not np.isfinite(coefs).all():
+        raise ValueError("coef contains NaN or infinity: there is nothing to certify")
+    return coefs.astype(np.float64)
+
+
+def _as_source(source: Any, target: Any, options: dict[str, Any]) -> Any:
+    """Return batches; a tuple of arrays is one."""
+    if isinstance(source, tuple) and len(source) in (2, 3):
+        if not isinstance(source[0], str | os.PathLike | tuple):
+            source = [source]
+    elif isinstance(source, np.ndarray):
+        raise TypeError("the source is an array without targets: give (X, y)")
+    return open_batches(source, target, options)
