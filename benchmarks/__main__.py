@@ -12,7 +12,7 @@ import numpy as np
 import scipy
 from threadpoolctl import threadpool_info
 
-from benchmarks import estimators, files, kernel, memory, scaling, sparse
+from benchmarks import estimators, files, kernel, memory, refining, scaling, sparse
 from benchmarks.report import HEADER
 
 RESULTS = Path(__file__).parent / "results" / "bench.md"
@@ -22,6 +22,7 @@ PARTS = {
     "sparse": sparse,
     "estimators": estimators,
     "files": files,
+    "refining": refining,
     "scaling": scaling,
 }
 

@@ -67,13 +67,15 @@ def fit(
     standardize: Flag = False,
     no_intercept: Flag = False,
     seed: int = 0,
+    passes: int | None = None,
+    tol: float | None = None,
     checkpoint: str | None = None,
     every: str = "60s",
     resume: Flag = False,
     json: Flag = False,
     quiet: Annotated[bool, Parameter(alias="-q", show_default=False)] = False,
 ) -> None:
-    r"""Fit a model in one pass over files.
+    r"""Fit a model in one pass over files, or in a few that make it as exact as you like.
 
     Parameters
     ----------
@@ -121,6 +123,12 @@ def fit(
         Fit no intercept.
     seed
         For the random methods 2lfd, rp and cs.
+    passes
+        Passes over the data in all: 1, the sketch, unless --tol is given. The second one certifies
+        the error tightly, and it and each further one make it smaller.
+    tol
+        Read again until the certified relative error is no larger, such as 1e-3; at most --passes
+        times in all, 21 by default.
     checkpoint
         Write a checkpoint here now and then; it is removed when the model is written.
     every
@@ -133,7 +141,9 @@ def fit(
         Show no progress.
     """
     from ridgepass.cli.fit import Saving, Training
+    from ridgepass.cli.passes import Passes
 
+    more = Passes.of(passes, tol)
     if resume and checkpoint is None:
         raise ValueError("--resume needs to know where from: give --checkpoint PATH as before")
     reading = {
@@ -159,7 +169,7 @@ def fit(
     }
     seconds = parse_seconds(every)
     saving = None if checkpoint is None else Saving(checkpoint, seconds, resume)
-    Training(sources(data), reading, parameters, saving, quiet).run(output, as_json=json)
+    Training(sources(data), reading, parameters, saving, quiet, more).run(output, as_json=json)
 
 
 @app.command(help_epilogue=examples.PREDICT)

@@ -18,15 +18,18 @@ from ridgepass.cli.checkpoint import (
     write_checkpoint,
 )
 from ridgepass.cli.options import StopRequestedError, check_output
+from ridgepass.cli.passes import Passes
 from ridgepass.cli.progress import Watch
 from ridgepass.cli.show import (
     certified,
     description,
     lines_of,
+    passes_of,
     print_json,
     print_table,
     say,
 )
+from ridgepass.data import Batches
 from ridgepass.data.opening import find_inputs, find_targets, open_source
 from ridgepass.data.source import Chunk, Position, Source
 from ridgepass.estimators import StreamingRidge, StreamingRidgeCV
@@ -59,6 +62,8 @@ class Training:
         For checkpoints.
     quiet : bool
         Show no progress.
+    passes : Passes
+        How often the data is read.
     """
 
     data: list[str]
@@ -66,6 +71,7 @@ class Training:
     parameters: dict[str, Any]
     saving: Saving | None = None
     quiet: bool = False
+    passes: Passes = field(default_factory=Passes)
     counts: Counts = field(default_factory=Counts)
 
     def run(self, output: str, *, as_json: bool) -> None:
@@ -76,6 +82,10 @@ class Training:
             raise ValueError("there is nothing to predict: name the target's column with --target")
         targets = find_targets(files, self.reading["target"])
         paths = [file.path for file in files]
+        if self.passes.most > 1 and not files:
+            raise ValueError(
+                "standard input cannot be read again: give files, or leave out --passes and --tol"
+            )
         inputs = [Input.of(file) for file in [*files, *([] if targets is None else [targets])]]
         check_output(output, [one.path for one in inputs])
         if is_checkpoint(output):
@@ -98,13 +108,15 @@ class Training:
             self.counts = before.counts
             means = (model._learned.columns or {}).get("means")
             source.columns = replace(source.columns, means=None if means is None else tuple(means))
-        self._read(model, source, before.position if before is not None else Position(), inputs)
+        start = before.position if before is not None else Position()
+        end = self._read(model, source, start, inputs)
         for one in inputs:
             one.check_unchanged()
         if model._learned is None or not model._learned.n_rows:
             raise ValueError(
                 f"{', '.join(self.data)}: there is no row to learn from, or none with a weight"
             )
+        self._refine(model, source, end, inputs)
         save(model, output)
         if self.saving is not None:
             Path(self.saving.path).unlink(missing_ok=True)
@@ -134,8 +146,33 @@ class Training:
             return StreamingRidgeCV(**parameters)
         return StreamingRidge(alpha, **parameters)
 
-    def _read(self, model: Any, source: Source, start: Position, inputs: list[Input]) -> None:
-        saving, n_bytes, saved = self.saving, 0, time.monotonic()
+    def _refine(self, model: Any, source: Source, end: Position, inputs: list[Input]) -> None:
+        """Read again, if wanted; a checkpoint has what every pass has found."""
+
+        def keep() -> None:
+            for one in inputs:
+                one.check_unchanged()
+            if self.saving is not None:
+                options = self._options()
+                write_checkpoint(self.saving.path, model, end, self.counts, options, inputs)
+
+        if not self.passes.wanted(model):
+            return
+        keep()
+        with _stop_asked(self.saving is not None):
+            try:
+                self.passes.run(model, Batches(source), quiet=self.quiet, after=keep)
+            except KeyboardInterrupt:
+                if self.saving is None:
+                    raise
+                raise StopRequestedError(
+                    f"stopped in pass {passes_of(model) + 1}: the same command with --resume goes "
+                    f"on after pass {passes_of(model)}"
+                ) from None
+
+    def _read(self, model: Any, source: Source, start: Position, inputs: list[Input]) -> Position:
+        """Learn from all rows after a position and return where they end."""
+        saving, n_bytes, saved, end = self.saving, 0, time.monotonic(), start
 
         def ask() -> float | None:
             return None if model._learned is None or model.method_ == "exact" else certified(model)
@@ -153,7 +190,7 @@ class Training:
                         self.counts.dropped + chunk.n_read - chunk.X.shape[0],
                         self.counts.unknown + chunk.unknown,
                     )
-                    n_bytes = chunk.n_bytes
+                    n_bytes, end = chunk.n_bytes, chunk.end
                     watch.update(self.counts.read, n_bytes)
                     if saving is None or model._learned is None:
                         continue
@@ -169,6 +206,7 @@ class Training:
                             "--resume goes on"
                         )
             watch.finish(self.counts.read, n_bytes)
+        return end
 
     def _learn(self, model: Any, chunk: Chunk, source: Source) -> None:
         try:

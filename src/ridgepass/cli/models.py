@@ -6,7 +6,15 @@ from typing import Any
 
 from ridgepass.cli.checkpoint import NOTE
 from ridgepass.cli.options import check_output, check_paths
-from ridgepass.cli.show import amount, description, lines_of, print_json, print_table, say
+from ridgepass.cli.show import (
+    amount,
+    description,
+    lines_of,
+    passes_of,
+    print_json,
+    print_table,
+    say,
+)
 from ridgepass.estimators import StreamingRidge
 from ridgepass.estimators.learned import Learned
 from ridgepass.store import read, save
@@ -21,8 +29,10 @@ def merge(paths: Sequence[str], output: str, *, as_json: bool) -> None:
         raise ValueError(f"{twice[0]} is given twice: its rows would count twice, so name it once")
     check_output(output)
     model, first = _finished(paths[0]), paths[0]
+    refined = [first] if passes_of(model) > 1 else []
     for path in paths[1:]:
         other = _finished(path)
+        refined += [path] if passes_of(other) > 1 else []
         _check_alike(model, first, other, path)
         columns = _joined(model._trained(), other._trained())
         try:
@@ -32,6 +42,8 @@ def merge(paths: Sequence[str], output: str, *, as_json: bool) -> None:
         model._trained().columns = columns
         if isinstance(model, StreamingRidge) and model.alpha != other.alpha:
             say(f"ridgepass: {path} has alpha {other.alpha:g}; that of {first} is kept")
+    if refined:
+        say(f"ridgepass: {', '.join(refined)} had read the data again; together they have not")
     save(model, output)
     facts = {**description(model), "output": output}
     if as_json:

@@ -28,6 +28,8 @@ class Watch:
         Returns the certified error so far, or None; asked only as often as its cost allows.
     done : int
         Rows read before, by a run that this one resumes.
+    label : str
+        What is being done.
     """
 
     def __init__(
@@ -38,7 +40,9 @@ class Watch:
         quiet: bool = False,
         ask: Callable[[], float | None] | None = None,
         done: int = 0,
+        label: str = "reading",
     ) -> None:
+        self.label = label
         self.n_rows, self.n_bytes, self.quiet, self.ask, self.done = (
             n_rows,
             n_bytes,
@@ -64,7 +68,7 @@ class Watch:
                 transient=True,
             )
             total = self.n_bytes if self.n_bytes is not None else self.n_rows
-            self.task = self.bar.add_task("reading", total=total, facts="")
+            self.task = self.bar.add_task(self.label, total=total, facts="")
             self.bar.start()
         return self
 
@@ -84,7 +88,7 @@ class Watch:
         if self.bar is None and self.first is None:  # only now, as most errors come before
             size = "" if self.n_bytes is None else f" {amount(self.n_bytes)}"
             total = "" if self.n_rows is None else f" {self.n_rows:,} rows"
-            say(f"reading{total}{' in' if total and size else ''}{size}")
+            say(f"{self.label}{total}{' in' if total and size else ''}{size}")
         now = time.monotonic()
         self.first = self.first or (now, rows, n_bytes)
         if self.ask is not None and now - self.asked > max(self.cost / ASK_SHARE, 1.0):

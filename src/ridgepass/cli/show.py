@@ -57,6 +57,12 @@ def certified(model: Any) -> float | None:
     return worst if np.isfinite(worst) else None
 
 
+def passes_of(model: Any) -> int:
+    """Return how many passes over the data a model's answer rests on."""
+    passes: int = model.certificate().passes
+    return passes
+
+
 def description(model: Any) -> dict[str, Any]:
     """Return what a model is and how good, as plain data."""
     learned = model._trained()
@@ -71,6 +77,7 @@ def description(model: Any) -> dict[str, Any]:
         "sketch_size": None if model.method_ == "exact" else model.sketch_size_,
         "alpha": model._alpha_in_use(),
         "certified_error": certified(model),
+        "passes": passes_of(model),
         "training_r2": None if score is None or not np.isfinite(score) else score,
         "intercept": learned.settings.fit_intercept,
         "standardize": learned.settings.standardize,
@@ -92,7 +99,7 @@ def lines_of(facts: Mapping[str, Any]) -> dict[str, str]:
         "targets" if facts["targets"] != 1 else "target": targets,
         "method": method,
         "alpha": f"{facts['alpha']:g}",
-        "certified error": share(facts["certified_error"]),
+        "certified error": _proof(facts),
         "training R²": "unknown" if r2 is None else f"{r2:.4f}",
     }
     if isinstance(named, list) and len(named) == 1:
@@ -102,6 +109,12 @@ def lines_of(facts: Mapping[str, Any]) -> dict[str, str]:
     if "peak_memory" in facts:
         lines["peak memory"] = amount(facts["peak_memory"])
     return lines
+
+
+def _proof(facts: Mapping[str, Any]) -> str:
+    passes = facts["passes"]
+    proof = share(facts["certified_error"])
+    return proof if passes == 1 else f"{proof} after {passes} passes"
 
 
 def print_table(lines: Mapping[str, str], title: str | None = None) -> None:

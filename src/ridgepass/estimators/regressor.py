@@ -144,13 +144,12 @@ class RidgeRegressor(RegressorMixin, MultiOutputMixin, Refinable):
         Returns
         -------
         float
-            Exact for ``method="exact"``, otherwise estimated from the sketch and exact moments.
-            Without an intercept it is about zero instead of the mean.
+            Exact for ``method="exact"`` and nearly so after `refine`, otherwise estimated from the
+            sketch and exact moments. Without an intercept it is about zero instead of the mean.
         """
-        learned, model = self._trained(), self._solution()
-        coefs = model.coef.T[None]
-        with learned.lock:
-            scores = learned.stream.r_squared(coefs, learned.stream.intercept(coefs))
+        learned = self._trained()
+        with errors_of(self), learned.lock:
+            scores = learned.stream.training_r_squared(self._alpha_in_use())
         return float(np.mean(scores))
 
     def to_sklearn(self) -> Ridge:

@@ -135,6 +135,16 @@ class Refined:
         measured = before is None
         return cls(alpha, passes, measured, point, residual, direction, step, power, error)
 
+    def squared_error(self, target_mass: Float64, cross: Float64) -> Float64:
+        """Return ‖b − Ax̂‖² for the answer x̂, but for ‖A·step‖².
+
+        Az needs no rows: Kz = c − r − γz.
+        """
+        rest = self.residual + self.alpha * self.point
+        kept = np.einsum("dt,dt->t", self.point, cross + rest)
+        error: Float64 = target_mass - kept - 2 * np.einsum("dt,dt->t", self.step, rest)
+        return error
+
     def snapshot(self) -> Kept:
         """Return it as plain data."""
         kept: Kept = {"alpha": self.alpha, "passes": self.passes, "measured": self.measured}

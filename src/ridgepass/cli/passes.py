@@ -1,0 +1,59 @@
+"""Passes after the first: the data is read again until the answer is good enough."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from ridgepass.cli.progress import Watch
+from ridgepass.cli.show import certified, passes_of, say, share
+from ridgepass.data import Batches
+from ridgepass.estimators.refinable import MOST_PASSES
+from ridgepass.refining import Progress
+
+
+@dataclass(frozen=True)
+class Passes:
+    """How often the data may be read in all, and the certified error at which to stop sooner."""
+
+    most: int = 1
+    tol: float | None = None
+
+    @classmethod
+    def of(cls, passes: int | None, tol: float | None) -> "Passes":
+        """Check what a user gave."""
+        if passes is not None and passes < 1:
+            raise ValueError(f"--passes {passes} is too few: give at least 1")
+        if tol is not None and not 0 < tol < float("inf"):
+            raise ValueError(f"--tol {tol:g} is no tolerance: give a number above zero")
+        default = 1 if tol is None else 1 + MOST_PASSES
+        return cls(default if passes is None else passes, tol)
+
+    def wanted(self, model: Any) -> bool:
+        """Whether the model is to be made better still."""
+        if passes_of(model) >= self.most:
+            return False
+        if self.tol is None:
+            return True
+        error = certified(model)
+        return error is None or error > self.tol
+
+    def run(self, model: Any, batches: Batches, *, quiet: bool, after: Callable[[], None]) -> None:
+        """Read again as often as wanted; ``after`` is called when a pass is done."""
+        while self.wanted(model):
+            number = passes_of(model) + 1
+            with Watch(model.n_samples_seen_, None, quiet=quiet, label=f"pass {number}:") as watch:
+
+                def update(progress: Progress, watch: Watch = watch) -> None:
+                    watch.update(progress.rows, 0)
+
+                model.refine(batches, progress=update)
+            if passes_of(model) < number:
+                break  # rounding is all that is left
+            if not quiet:
+                say(f"pass {number}: certified error {share(certified(model))}")
+            after()
+        if self.tol is not None and not (certified(model) or 0.0) <= self.tol:
+            say(
+                f"ridgepass: warning: the certified error is {share(certified(model))}, not yet "
+                f"{share(self.tol)}: give more --passes, or a larger --sketch-size"
+            )
