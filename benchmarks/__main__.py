@@ -50,6 +50,9 @@ def main() -> None:
         for figure in PARTS[name].figures():
             print(figure.row(), flush=True)
             figures.append(figure)
+    if "refining" in chosen:
+        print(f"\n{(text := refining.report())}", flush=True)
+        refining.RESULTS.write_text(f"{text}\n{line}\n", encoding="utf-8")
     missed = sum(not figure.met for figure in figures)
     print(f"\n{missed} of the targets missed" if missed else "\nevery target met")
     if chosen == list(PARTS):

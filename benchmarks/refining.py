@@ -1,6 +1,6 @@
 """What reading the rows again buys: errors and certificates by pass, and what a pass costs.
 
-``python -m benchmarks.refining`` prints the table of errors and writes it down.
+`figures` is a part of ``make bench``; `report` is the table of errors that comes with it.
 """
 
 import copy
@@ -166,7 +166,7 @@ def case(split: Split, data: str, alpha: float) -> tuple[list[list[str]], float]
     return lines, loosest
 
 
-def tables() -> str:
+def report() -> str:
     """Return the errors by pass as Markdown, with how passes are counted."""
     shape, lines, ratios = Shape(), [], []
     for data, alpha in FIRST + SMALLER:
@@ -189,16 +189,3 @@ def tables() -> str:
         f"- Certified over true error, the largest of passes 2 to 5 at ℓ = {MIDDLE}: "
         f"{', '.join(ratios)}.\n"
     )
-
-
-def main() -> None:
-    """Print the table and write it down."""
-    from benchmarks.__main__ import versions  # which imports this module
-
-    line = versions("OPENBLAS_NUM_THREADS=1 python -m benchmarks.refining")
-    print(text := f"{tables()}\n{line}\n")
-    RESULTS.write_text(text, encoding="utf-8")
-
-
-if __name__ == "__main__":
-    main()

@@ -10,14 +10,16 @@ def test_the_demo_prints_error_certificate_time_and_memory():
     command = ["-m", "ridgepass", "demo", *(f"--{name}={value}" for name, value in options.items())]
     done = subprocess.run([sys.executable, *command], capture_output=True, text=True, check=True)
     assert done.stderr == ""
-    table = [line for line in done.stdout.splitlines() if line.startswith(("rr", "FDrr", "RFDrr"))]
-    assert len(table) == 3
+    names = ("rr", "FDrr", "RFDrr", "anchored", "  2 passes", "  4 passes")
+    table = [line for line in done.stdout.splitlines() if line.startswith(names)]
+    assert len(table) == 6
     rows = {line[:10].strip(): [float(x) for x in line[10:].split()] for line in table}
     assert rows["rr, exact"][0] == 0
-    for name in ("FDrr", "RFDrr"):
+    for name in ("FDrr", "RFDrr", "anchored", "2 passes", "4 passes"):
         error, certified = rows[name][:2]
         assert 0 < error <= certified
         assert rows[name][5] < rows["rr, exact"][5]
+    assert rows["4 passes"][1] < rows["2 passes"][1] < rows["anchored"][1]
 
 
 @pytest.mark.slow
