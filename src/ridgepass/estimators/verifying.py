@@ -61,7 +61,7 @@ def verify(
         of ``(X, y)`` or ``(X, y, sample_weight)``.
     alpha : float
         The ridge parameter of ‖y − Xw − b‖² + alpha·‖w‖². Where squares are averaged over n rows,
-        as with ``SGDRegressor`` and Spark, it is n times theirs.
+        as with ``SGDRegressor``, it is n times theirs; docs/refining.md tells of others.
     target : str or list of str, optional
         The columns to predict, if ``source`` is files or a table.
     scale : array_like of shape (n_features,), optional
