@@ -227,10 +227,12 @@ class DensePass(Pass):
 
     def _prepare(self, rows: Any, out: Float64) -> None:
         chunk = rows.toarray() if is_sparse(rows) else rows
-        if self.preparation.centred:
+        if self.preparation.centred and chunk.dtype == out.dtype:
             np.subtract(chunk, self.preparation.mean, out=out)
-        else:
+        else:  # to float64 first: NumPy is slow to subtract and convert at once
             out[:] = chunk
+            if self.preparation.centred:
+                out -= self.preparation.mean
         if self.preparation.scale is not None:
             out /= self.preparation.scale
 
@@ -241,7 +243,10 @@ class DensePass(Pass):
         products = apply((rows,), self.vectors)
         columns = self._columns(products, self._targets[: self._filled], weights)
         self._lifted += apply_transposed((rows,), columns)
-        self._mass += float(weights @ np.einsum("ij,ij->i", rows, rows))
+        if (weights == 1.0).all():  # BLAS takes a fifth of the time
+            self._mass += float(np.vdot(rows, rows))
+        else:
+            self._mass += float(weights @ np.einsum("ij,ij->i", rows, rows))
         self._filled = 0
 
     def _lift(self) -> tuple[Float64, float, float]:
