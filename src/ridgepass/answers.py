@@ -147,8 +147,8 @@ class Answers:
     def training_r_squared(self, alpha: float) -> float | Float64:
         """Return R² of ``solve(alpha)`` on the rows seen, about zero if there is no intercept.
 
-        Exact for ``method="exact"``, nearly so at an alpha that was refined, where only the last
-        step is estimated; otherwise estimated. A number, or one for each target.
+        Exact for ``method="exact"``, and at an alpha that was refined but for its last step;
+        otherwise estimated. A number, or one for each target.
         """
         value = validation.as_alpha(alpha)
         refined = None if self._refinement is None else self._refinement.by_alpha.get(value)
@@ -157,9 +157,8 @@ class Answers:
             scores = self.r_squared(coefs, self.intercept(coefs))[0]
             return float(scores) if self._seen.single else scores
         query = self._query()
-        errors = refined.squared_error(query.target_mass, query.solver.exact_cross)
-        (curved,) = query.solver.quadratic(refined.step[None])
-        mass, errors = query.target_mass, np.maximum(errors + curved, 0.0)
+        mass = query.target_mass
+        errors = np.maximum(refined.squared_error(mass, query.solver.exact_cross), 0.0)
         shares = np.divide(errors, mass, out=np.full_like(errors, np.nan), where=mass > 0)
         return 1.0 - (float(shares[0]) if self._seen.single else shares)
 

@@ -143,7 +143,7 @@ def fit(
     from ridgepass.cli.fit import Saving, Training
     from ridgepass.cli.passes import Passes
 
-    more = Passes.of(passes, tol)
+    more = Passes.of(passes, tol, parse_alpha(alpha))
     if resume and checkpoint is None:
         raise ValueError("--resume needs to know where from: give --checkpoint PATH as before")
     reading = {

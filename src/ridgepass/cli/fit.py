@@ -117,6 +117,7 @@ class Training:
                 f"{', '.join(self.data)}: there is no row to learn from, or none with a weight"
             )
         self._refine(model, source, end, inputs)
+        self.passes.warn(model)
         save(model, output)
         if self.saving is not None:
             Path(self.saving.path).unlink(missing_ok=True)
@@ -148,26 +149,27 @@ class Training:
 
     def _refine(self, model: Any, source: Source, end: Position, inputs: list[Input]) -> None:
         """Read again, if wanted; a checkpoint has what every pass has found."""
+        kept = passes_of(model)
 
         def keep() -> None:
+            nonlocal kept
             for one in inputs:
                 one.check_unchanged()
             if self.saving is not None:
                 options = self._options()
                 write_checkpoint(self.saving.path, model, end, self.counts, options, inputs)
+                kept = passes_of(model)
 
-        if not self.passes.wanted(model):
-            return
-        keep()
         with _stop_asked(self.saving is not None):
             try:
+                if self.passes.wanted(model):
+                    keep()
                 self.passes.run(model, Batches(source), quiet=self.quiet, after=keep)
             except KeyboardInterrupt:
                 if self.saving is None:
                     raise
                 raise StopRequestedError(
-                    f"stopped in pass {passes_of(model) + 1}: the same command with --resume goes "
-                    f"on after pass {passes_of(model)}"
+                    f"stopped: the same command with --resume goes on after pass {kept}"
                 ) from None
 
     def _read(self, model: Any, source: Source, start: Position, inputs: list[Input]) -> Position:
@@ -206,6 +208,11 @@ class Training:
                             "--resume goes on"
                         )
             watch.finish(self.counts.read, n_bytes)
+            if saving is not None and asked.number and self.passes.most > 1:
+                write_checkpoint(saving.path, model, end, self.counts, self._options(), inputs)
+                raise StopRequestedError(
+                    "stopped after the first pass: the same command with --resume goes on"
+                )
         return end
 
     def _learn(self, model: Any, chunk: Chunk, source: Source) -> None:

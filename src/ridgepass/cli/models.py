@@ -43,7 +43,10 @@ def merge(paths: Sequence[str], output: str, *, as_json: bool) -> None:
         if isinstance(model, StreamingRidge) and model.alpha != other.alpha:
             say(f"ridgepass: {path} has alpha {other.alpha:g}; that of {first} is kept")
     if refined:
-        say(f"ridgepass: {', '.join(refined)} had read the data again; together they have not")
+        say(
+            f"ridgepass: {', '.join(refined)} had read the data again; the merged model rests on "
+            "one pass, until model.refine reads all of it again"
+        )
     save(model, output)
     facts = {**description(model), "output": output}
     if as_json:

@@ -19,8 +19,10 @@ class Passes:
     tol: float | None = None
 
     @classmethod
-    def of(cls, passes: int | None, tol: float | None) -> "Passes":
+    def of(cls, passes: int | None, tol: float | None, alpha: float | None) -> "Passes":
         """Check what a user gave."""
+        if tol is not None and alpha == 0:
+            raise ValueError("--alpha 0 has no certificate: give --passes instead of --tol")
         if passes is not None and passes < 1:
             raise ValueError(f"--passes {passes} is too few: give at least 1")
         if tol is not None and not 0 < tol < float("inf"):
@@ -48,12 +50,22 @@ class Passes:
 
                 model.refine(batches, progress=update)
             if passes_of(model) < number:
-                break  # rounding is all that is left
+                if not quiet:
+                    say(f"pass {number} is not needed: rounding is all that is left")
+                break
             if not quiet:
                 say(f"pass {number}: certified error {share(certified(model))}")
             after()
-        if self.tol is not None and not (certified(model) or 0.0) <= self.tol:
-            say(
-                f"ridgepass: warning: the certified error is {share(certified(model))}, not yet "
-                f"{share(self.tol)}: give more --passes, or a larger --sketch-size"
-            )
+
+    def warn(self, model: Any) -> None:
+        """Say so if the tolerance was not reached."""
+        error, passes = certified(model), passes_of(model)
+        if self.tol is None or (error is not None and error <= self.tol):
+            return
+        remedy = "give more --passes, or a larger --sketch-size"
+        if passes < self.most:
+            remedy = "rounding allows no more"
+        say(
+            f"ridgepass: warning: the certified error is {share(error)}, not yet "
+            f"{share(self.tol)}: {remedy}"
+        )

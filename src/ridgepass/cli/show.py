@@ -46,8 +46,8 @@ def share(value: float | None) -> str:
     """Return a certified relative error as text."""
     if value is None:
         return "none"
-    if value < 1e-6:
-        return f"{value:.1g}"
+    if 0 < value < 1e-4:
+        return f"{value:.2g}"
     return f"{value:.2%}" if value < 10 else f"{value:.3g} times its norm"
 
 

@@ -66,7 +66,7 @@ def choose_columns(tables: list[Table], wanted: Wanted) -> Columns:
             )
     for table in unlike:
         for name in others:
-            _check_number(table, name)
+            check_number(table, name)
     kinds = {name: _kind(name, unlike, wanted.one_hot) for name in chosen}
     lengths = _lengths(tables, [name for name in chosen if kinds[name] == "list"])
     groups = _categories(tables, wanted.one_hot)
@@ -176,7 +176,8 @@ def _unfit(name: str, table: Table, kind: pa.DataType) -> ValueError:
     )
 
 
-def _check_number(table: Table, name: str) -> None:
+def check_number(table: Table, name: str) -> None:
+    """Raise unless a column can be a target or a weight."""
     kind = table.schema.field(name).type
     if not is_number(kind):
         raise ValueError(

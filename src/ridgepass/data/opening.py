@@ -127,9 +127,11 @@ def open_for_prediction(
     return TableSource(tables, columns, files, keep)
 
 
-def open_again(source: Any, described: Mapping[str, Any], n_features: int) -> Source:
+def open_again(
+    source: Any, described: Mapping[str, Any], n_features: int, format: str | None = None
+) -> Source:
     """Open what a model of so many features was trained on, as `Source.describe` described it."""
-    files = find_inputs(source)
+    files = find_inputs(source, format)
     kind, known = files[0].format if files else "table", described["kind"]
     if (kind if kind in ("npy", "svmlight") else "table") != {"array": "npy"}.get(known, known):
         raise ValueError(
@@ -144,8 +146,14 @@ def open_again(source: Any, described: Mapping[str, Any], n_features: int) -> So
         columns = svmlight_columns(n_features, described["nulls"], means)
         return SvmlightSource(files, columns, described["zero_based"])
     if kind == "npy":
-        from ridgepass.data.arrays import ArraySource
+        from ridgepass.data.arrays import ArraySource, open_arrays
 
+        width = open_arrays(files)[0].width
+        if width != described["width"]:
+            raise ValueError(
+                f"{files[0].path} has {width} columns, and in training there were "
+                f"{described['width']}: give the same data"
+            )
         features = tuple(Feature(str(i)) for i in described["taken"])
         targets, weight = tuple(described["targets"]), described["weight"]
         if not targets:
@@ -154,14 +162,15 @@ def open_again(source: Any, described: Mapping[str, Any], n_features: int) -> So
         return ArraySource(files, Columns(features, targets, weight, nulls, dtype, means))
     columns = Columns.from_json(described)
     groups = [feature.name for feature in columns.features if isinstance(feature, OneHot)]
-    tables = _tables(source, files, None, groups)
-    from ridgepass.data.choosing import check_tables
+    tables = _tables(source, files, format, groups)
+    from ridgepass.data.choosing import check_number, check_tables
     from ridgepass.data.table_source import TableSource
 
     check_tables(tables, columns)
     for table in tables:
         for name in (*columns.targets, *([] if columns.weight is None else [columns.weight])):
             check_there(name, table.schema.names, table.name)
+            check_number(table, name)
     return TableSource(tables, columns, files)
 
 

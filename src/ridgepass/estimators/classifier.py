@@ -243,7 +243,13 @@ class StreamingRidgeClassifier(ClassifierMixin, Refinable):
     ) -> Targets:
         # "balanced" needs all labels at once, as it did in training.
         whole = whole and self.class_weight == "balanced"
-        return self._read_targets(y, sample_weight, n_rows, known, whole=whole)
+        targets = self._read_targets(y, sample_weight, n_rows, known, whole=whole)
+        if known.labels is None or targets.labels is None or known.labels.same_as(targets.labels):
+            return targets
+        raise ValueError(
+            f"y has the labels {targets.labels}, the classes are {known.labels}: give the labels "
+            "of training"
+        )
 
     def _agree_on_labels(
         self, y: NDArray[Any], known: Origin | None, *, whole: bool, classes: Any = None

@@ -199,12 +199,10 @@ class FoldedLearned(Learned):
         return learned
 
     def copy(self) -> Self:
-        """Return an independent one, which nobody owns."""
+        """Return an independent one to be trained, which nobody owns; it has read nothing again."""
         twin = type(self).__new__(type(self))
         folds = [fold.copy() for fold in self.folds]
         twin.__setstate__({**self.__getstate__(), "folds": folds, "_merged": None})
-        if self.refinement is not None:
-            twin.stream.take_up(self.refinement)
         return twin
 
     def _expect(self, alphas: Float64) -> Float64:

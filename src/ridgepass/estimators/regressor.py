@@ -144,8 +144,9 @@ class RidgeRegressor(RegressorMixin, MultiOutputMixin, Refinable):
         Returns
         -------
         float
-            Exact for ``method="exact"`` and nearly so after `refine`, otherwise estimated from the
-            sketch and exact moments. Without an intercept it is about zero instead of the mean.
+            Exact for ``method="exact"``, and after `refine` but for its last step; otherwise
+            estimated from the sketch and exact moments. Without an intercept it is about zero
+            instead of the mean.
         """
         learned = self._trained()
         with errors_of(self), learned.lock:

@@ -98,10 +98,13 @@ def _is_source(X: Any, y: Any) -> bool:
 def _opened(source: Any, target: Any, options: Mapping[str, Any], learned: Learned) -> Any:
     """Open a source; without a word on its columns, with those of training."""
     described = learned.columns
-    plain = target is None and not options and not is_opened(source)
-    if not plain or described is None or "kind" not in described or is_batches(source):
+    told = target is not None or bool(options.keys() - {"format", "batch_rows"})
+    if told or described is None or "kind" not in described or is_opened(source):
+        return open_batches(source, target, options)
+    if is_batches(source):
         return open_batches(source, target, options)
     from ridgepass.data import Batches
     from ridgepass.data.opening import open_again
 
-    return Batches(open_again(source, described, learned.origin.n_features))
+    n_features, how = learned.origin.n_features, options.get("format")
+    return Batches(open_again(source, described, n_features, how), options.get("batch_rows"))

@@ -100,14 +100,14 @@ def verify(
     """
     with errors_of(NAME):
         coefs = _as_coefs(coef)
-        value = validation.as_alpha(alpha)
+        value, size = validation.as_alpha(alpha), validation.as_sketch_size(sketch_size)
         centred = intercept is not None if fit_intercept is None else fit_intercept
         checking = _Checking(
             coefs,
-            0.0 if intercept is None else np.asarray(intercept, dtype=np.float64),
+            _as_intercepts(intercept, np.atleast_2d(coefs).shape[0]),
             RidgeStream(
-                "exact" if coefs.shape[-1] <= EXACT_UP_TO * sketch_size else "fd",
-                sketch_size=sketch_size,
+                "exact" if coefs.shape[-1] <= EXACT_UP_TO * size else "fd",
+                sketch_size=size,
                 fit_intercept=centred,
                 feature_scale=scale,
             ),
@@ -126,7 +126,7 @@ def verify(
 class _Checking:
     """A pass with somebody's coefficients, and a sketch of the same rows."""
 
-    def __init__(self, coefs: Float64, intercept: Any, stream: RidgeStream) -> None:
+    def __init__(self, coefs: Float64, intercept: Float64, stream: RidgeStream) -> None:
         self.stream, self.intercept = stream, intercept
         self.single = coefs.ndim == 1
         self.coefs = np.atleast_2d(coefs).T
@@ -141,18 +141,22 @@ class _Checking:
 
     def add(self, X: Any, y: Any, sample_weight: Any) -> None:
         """Take in a batch."""
-        n_features = len(self.coefs)
-        rows, names = check_rows(NAME, X, n_features, self.names)
-        self.names = names if self.sums is None else self.names
-        targets = check_targets(y, rows.shape[0])
-        if self.single and targets.ndim == 2 and targets.shape[1] == 1:
-            targets = targets[:, 0]
-        n_targets = 1 if targets.ndim == 1 else targets.shape[1]
-        if n_targets != self.coefs.shape[1] or (targets.ndim == 1) != self.single:
+        n_features, n_targets = self.coefs.shape
+        first = self.sums is None
+        rows, names = check_rows(NAME, X, None if first else n_features, self.names)
+        if rows.shape[1] != n_features:
             raise ValueError(
-                f"coef is for {self.coefs.shape[1]} targets and y has shape {targets.shape}: "
-                "give one row of coefficients for each column of y"
+                f"X has {rows.shape[1]} features and coef is for {n_features}: give the columns "
+                "that coef is for"
             )
+        self.names = names if first else self.names
+        targets = check_targets(y, rows.shape[0]).reshape(rows.shape[0], -1)
+        if targets.shape[1] != n_targets:
+            raise ValueError(
+                f"coef has {n_targets} rows and y has {targets.shape[1]} columns: give one row of "
+                "coefficients for each target"
+            )
+        targets = targets[:, 0] if self.single else targets
         weights = check_weights(sample_weight, rows.shape[0])
         self.stream.update(rows, targets, weights)
         if self.stream.n_rows:
@@ -195,8 +199,7 @@ class _Checking:
             alpha, 1, point, totals.lifted - alpha * point, totals.lifted_error + 4 * UNIT * size
         )
         best = means.target_mean - means.mean @ self.coefs if query.centred else 0.0
-        off = np.broadcast_to(np.abs(self.intercept - best), means.target_mean.shape)
-        certificate = certify(query, means, found, off)
+        certificate = certify(query, means, found, np.abs(self.intercept - best))
         certificate = certificate.of_target(0) if self.single else certificate
         read = partial(read_rows, owner=NAME, n_features=len(self.coefs), names=self.names)
         return replace(certificate, read=read)
@@ -212,6 +215,17 @@ def _as_coefs(coef: Any) -> Float64:
     if not np.isfinite(coefs).all():
         raise ValueError("coef contains NaN or infinity: there is nothing to certify")
     return coefs.astype(np.float64)
+
+
+def _as_intercepts(intercept: Any, n_targets: int) -> Float64:
+    """Return one intercept for each target."""
+    values = np.zeros(1) if intercept is None else np.atleast_1d(np.asarray(intercept))
+    fits = values.dtype.kind in "biuf" and values.shape in ((1,), (n_targets,))
+    if not fits or not np.isfinite(values).all():
+        raise ValueError(
+            f"intercept={intercept!r} does not fit: give a finite number, or one for each target"
+        )
+    return np.broadcast_to(values.astype(np.float64), (n_targets,))
 
 
 def _as_source(source: Any, target: Any, options: dict[str, Any]) -> Any:

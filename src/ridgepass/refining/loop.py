@@ -60,10 +60,7 @@ class Refining:
     ) -> None:
         self.query, self.sparse = query, sparse
         self.alphas = list(dict.fromkeys(alphas))
-        self.refinement = before
-        solver = query.solver
-        if isinstance(solver, DenseSolver) and len(self.alphas) > 1:
-            solver.eigenpairs()  # one decomposition for all alphas
+        self.refinement = self._before = before
         self._correct: dict[float, Correct] = {}
 
     def relative(self) -> float:
@@ -85,6 +82,13 @@ class Refining:
             self._pass(read, watch)
             done += 1
         return self.refinement
+
+    def joined(self, found: Refinement | None, now: Refinement | None) -> Refinement | None:
+        """Return what was found with what others have found meanwhile, at other alphas."""
+        if found is None or now is None or now is self._before:
+            return found
+        mine = {alpha: found.by_alpha[alpha] for alpha in self.alphas if alpha in found.by_alpha}
+        return replace(found, by_alpha={**now.by_alpha, **mine})
 
     def finished(self) -> bool:
         """Whether another pass would find nothing but rounding."""
@@ -153,8 +157,13 @@ class Refining:
         return totals
 
     def _corrector(self, alpha: float) -> Correct:
-        if alpha not in self._correct:
-            self._correct[alpha] = self.query.solver.corrector(alpha)
+        solver = self.query.solver
+        if not self._correct:
+            if isinstance(solver, DenseSolver) and len(self.alphas) > 1:
+                found = solver.correctors(self.alphas)
+            else:
+                found = [solver.corrector(one) for one in self.alphas]
+            self._correct = dict(zip(self.alphas, found, strict=True))
         return self._correct[alpha]
 
     def _curvature(self, alpha: float, vectors: Float64) -> Float64:

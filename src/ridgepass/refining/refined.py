@@ -136,13 +136,17 @@ class Refined:
         return cls(alpha, passes, measured, point, residual, direction, step, power, error)
 
     def squared_error(self, target_mass: Float64, cross: Float64) -> Float64:
-        """Return ‖b − Ax̂‖² for the answer x̂, but for ‖A·step‖².
+        """Return ‖b − Ax̂‖² for the answer x̂, with ‖A·step‖² as the preconditioner has it.
 
-        Az needs no rows: Kz = c − r − γz.
+        All else needs no rows: Kz = c − r − γz.
         """
         rest = self.residual + self.alpha * self.point
         kept = np.einsum("dt,dt->t", self.point, cross + rest)
-        error: Float64 = target_mass - kept - 2 * np.einsum("dt,dt->t", self.step, rest)
+        along = np.einsum("dt,dt->t", self.step, self.residual)  # θ·rᵀ(K̂ + γI)⁻¹r
+        share = np.divide(along, self.power, out=np.zeros_like(along), where=self.power > 0)
+        added = share * along - self.alpha * np.square(self.step).sum(axis=0)
+        taken = 2 * np.einsum("dt,dt->t", self.step, rest)
+        error: Float64 = target_mass - kept - taken + np.maximum(added, 0.0)
         return error
 
     def snapshot(self) -> Kept:

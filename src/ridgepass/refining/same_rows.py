@@ -12,6 +12,8 @@ from ridgepass.sketch import Dense
 
 # Bounds on rounding, several of them rough: the same rows must never be taken for others.
 LENIENCE = 4.0
+# Squares in float32 have roundings that no account is kept of: those of changes of units.
+SQUARES = 1e-6
 
 
 def signs_for(target_mass: Float64) -> Float64:
@@ -62,8 +64,9 @@ def _check_features(query: Query, totals: Totals, steps: float) -> None:
     covariance = query.solver.covariance
     mean = query.mean if query.scale is None else query.mean / query.scale
     away = steps * float(column_norms(mean[:, None])[0])
-    near = away + query.displacement + totals.mass_error / max(math.sqrt(totals.mass), 1e-300)
-    if math.sqrt(query.weight) * column_norms(totals.shift[:, None])[0] > LENIENCE * near:
+    root = math.sqrt(query.weight)
+    near = away + query.displacement + root * totals.shift_error
+    if root * column_norms(totals.shift[:, None])[0] > LENIENCE * near:
         _refuse("the features' means are others")
     if isinstance(covariance, Dense):
         rounding = len(mean) * covariance.error
@@ -72,7 +75,7 @@ def _check_features(query: Query, totals: Totals, steps: float) -> None:
     else:
         return  # it keeps no account of its squares
     moved = (2 * math.sqrt(totals.mass) + query.displacement) * query.displacement
-    doubt = moved + rounding + totals.mass_error + near**2
+    doubt = moved + rounding + totals.mass_error + near**2 + SQUARES * totals.mass
     if abs(totals.mass - covariance.mass) > LENIENCE * doubt:
         _refuse("the features' variance is another")
 

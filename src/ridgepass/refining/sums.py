@@ -117,6 +117,7 @@ class Pass(ABC):
         self._from = np.asarray(targets)[self._at]
         n_features, n_vectors = vectors.shape
         self.n_rows = self._n_blocks = 0
+        self._longest = 0  # numbers in a block, of whose squares ‖A‖_F² is summed up
         self._weight = self._mass = 0.0
         self._lifted = np.zeros((n_features, n_vectors + 2))
         self._sums = np.zeros(n_vectors + 2)
@@ -184,7 +185,7 @@ class Pass(ABC):
             n_rows=self.n_rows,
             weight=weight,
             mass=mass,
-            mass_error=rounding * size,
+            mass_error=(4 * chain + self._longest) * UNIT * size**2,
             lifted=lifted[:, :-1],
             lifted_error=lifted_error,
             check=lifted[:, -1],
@@ -243,6 +244,7 @@ class DensePass(Pass):
         products = apply((rows,), self.vectors)
         columns = self._columns(products, self._targets[: self._filled], weights)
         self._lifted += apply_transposed((rows,), columns)
+        self._longest = max(self._longest, rows.size)
         if (weights == 1.0).all():  # BLAS takes a fifth of the time
             self._mass += float(np.vdot(rows, rows))
         else:
@@ -292,6 +294,7 @@ class SparsePass(Pass):
         products = block @ self._scaled - self._offset
         columns = self._columns(products, targets - self.preparation.target_mean, by_row)
         self._lifted += block.T @ columns
+        self._longest = max(self._longest, block.nnz)
         scaled = block.data / self._scale[block.indices]
         self._mass += float(np.repeat(by_row, np.diff(block.indptr)) @ np.square(scaled))
         self._pieces.clear()

@@ -33,11 +33,18 @@ class DenseSolver:
 
     def corrector(self, alpha: float) -> Callable[[Float64], Float64]:
         """Return what multiplies by (AᵀA + alpha·I)⁻¹, factorised once."""
-        if self._eigen is not None:
-            values, vectors = self._eigen
-            return lambda given: vectors @ ((vectors.T @ given) / (values + alpha)[:, None])
         factor = self._factorised(self._covariance(), alpha)
         return lambda given: np.asarray(lapack.dpotrs(factor, given, lower=1)[0])
+
+    def correctors(self, alphas: Sequence[float]) -> list[Callable[[Float64], Float64]]:
+        """Return the same for each of several alphas, which share one decomposition."""
+        values, vectors = self._decomposed()
+
+        def corrector(alpha: float) -> Callable[[Float64], Float64]:
+            ridges = (values + alpha)[:, None]
+            return lambda given: vectors @ ((vectors.T @ given) / ridges)
+
+        return [corrector(alpha) for alpha in alphas]
 
     def covariance_error(self, alpha: float) -> float:
         """Return at least the rounding error of AᵀA in the spectral norm."""
@@ -75,11 +82,14 @@ class DenseSolver:
     def eigenpairs(self) -> tuple[Float64, Float64]:
         """Return eigenvalues, ascending and not negative, and eigenvectors; computed once."""
         if self._eigen is None:
-            values, vectors = eigh(
-                self._covariance(), lower=True, overwrite_a=True, check_finite=False, driver="evd"
-            )
-            self._eigen = np.maximum(values, 0.0), vectors
+            self._eigen = self._decomposed()
         return self._eigen
+
+    def _decomposed(self) -> tuple[Float64, Float64]:
+        values, vectors = eigh(
+            self._covariance(), lower=True, overwrite_a=True, check_finite=False, driver="evd"
+        )
+        return np.maximum(values, 0.0), vectors
 
     def _covariance(self) -> Float64:
         """Return a copy of AᵀA, lower triangle, with the pending rows added."""

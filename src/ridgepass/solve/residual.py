@@ -53,7 +53,11 @@ def by_residual(
         size = (alpha + covariance.mass) * norms + column_norms(residual)
         slack = residual_error + chain * size
         absolute = known((column_norms(left) + slack + _times(doubt, norms)) / alpha)
-        relative, energy = np.full_like(absolute, np.inf), absolute * root
+        # The residual tells of z whatever K is, and however much rounding the sketch has.
+        alone = (column_norms(residual) + residual_error) / alpha
+        added = np.sqrt(curvature_bound(solver, alpha, step, moved))
+        energy = np.fmin(absolute * root, alone * root + added)
+        absolute, relative = np.fmin(absolute, alone + norms), np.full_like(absolute, np.inf)
         if isinstance(solver, DenseSolver) and (column_norms(left) > slack).any():
             absolute, relative, energy = _corrected(solver, alpha, left, slack, norms, coef, doubt)
         if isinstance(covariance, LowRank) and bound is not None:
@@ -113,17 +117,20 @@ def leverages(covariance: LowRank, alpha: float, moved: float, vectors: Float64)
 
     ‖v‖²/γ is what holds without a sketch.
     """
-    squares: Float64 = np.square(vectors).sum(axis=0)
-    without: Float64 = squares / alpha
+    # As unit vectors, since squares of squares overflow.
+    norms = column_norms(vectors)
+    without: Float64 = np.square(norms / np.sqrt(alpha))
     ridge = alpha - covariance.rounding - moved
     if covariance.loss_bound is None or ridge <= alpha / 2:
         return without
-    inside = np.square(covariance.project(vectors))
-    inside = (inside / (covariance.squares[:, None] + ridge)).sum(axis=0)
+    unit = np.divide(vectors, norms, out=np.zeros_like(vectors), where=norms > 0)
+    images = covariance.project(unit) / np.sqrt(covariance.squares + ridge)[:, None]
+    inside = np.square(images).sum(axis=0)
     # The rows of S are orthogonal only up to rounding of the largest.
     uneven = 8 * covariance.unit * covariance.squares.max(initial=0.0) / ridge
     doubt = sum_rounding(covariance, len(vectors)) + uneven
-    found: Float64 = (np.maximum(squares - inside, 0.0) + doubt * squares) / ridge
+    share = np.maximum(1.0 - inside, 0.0) + doubt
+    found: Float64 = share * np.square(norms / np.sqrt(ridge))
     return np.minimum(found, without)
 
 
@@ -149,4 +156,4 @@ def _multiply(covariance: LowRank | Dense, vectors: Float64) -> Float64:
 
 def _times(factor: float, norms: Float64) -> Float64:
     """Multiply: infinity times nothing is nothing."""
-    return np.where(norms == 0, 0.0, factor * norms)
+    return np.multiply(factor, norms, out=np.zeros_like(norms), where=norms > 0)

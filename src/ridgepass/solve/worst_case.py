@@ -67,6 +67,8 @@ class _Ellipsoid:
         sketch and for all others together.
     doubt : dict
         How much of the former may belong to the latter, for squares.
+    length : ndarray of shape (n_targets,)
+        ‖x̂‖², of which those two parts are the sum but for rounding.
     """
 
     loss: np.float64
@@ -74,6 +76,7 @@ class _Ellipsoid:
     inside: dict[str, Float64]
     outside: dict[str, Float64]
     doubt: dict[str, Float64]
+    length: Float64
 
     @classmethod
     def of(
@@ -100,7 +103,8 @@ class _Ellipsoid:
                 outside[pair] = np.clip(rest, -most, most)
         with np.errstate(over="ignore"):
             loss = np.float64(covariance.loss_bound or 0.0) / alpha
-        return cls(loss, 1 + covariance.squares / alpha, inside, outside, doubt)
+        length = np.square(coef).sum(axis=0)
+        return cls(loss, 1 + covariance.squares / alpha, inside, outside, doubt, length)
 
     def largest(self) -> tuple[Float64, Float64]:
         """Return at least ‖y‖² and at least ‖y‖/‖x̂ + y‖.
@@ -145,7 +149,7 @@ class _Ellipsoid:
             + total("pp", lambda m: np.square(k * loss * m) / (4 * below(m)))
         )
         whole = {p: self.inside[p].sum(axis=0) + self.outside[p] for p in ("rr", "pp", "xx")}
-        linear = whole["xx"] + k * (
+        linear = self.length + k * (
             total("rx", lambda m: (loss + 2 * m) / below(m), side=-1.0)
             - total("px", lambda m: loss * m / below(m))
         )

@@ -1,0 +1,285 @@
+"""Answers and certificates after further passes, against exact ridge in extended precision."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rereading import Truth, answers, assert_same_answers, lengths, pieces, relative_errors
+from scipy import sparse
+
+from prepared import PREPARATIONS, prepared, scaled
+from ridgepass import RidgeStream
+from ridgepass.refining import Refined
+from streams import METHODS, make_rows, streams
+
+BY_METHOD = pytest.mark.parametrize("method", METHODS)
+STANDARD = {"fit_intercept": True, "standardize": True}
+
+
+def assert_certified(model, truth, alpha, rows):
+    """No bound is below the error it is for."""
+    coef, certificate = model.solve(alpha), model.certificate(alpha)
+    exact = truth.solve(alpha)
+    y = scaled(model, coef) - exact
+    error, size = lengths(y), lengths(exact)
+    assert (error <= certificate.coef_bound).all()
+    ratios = np.divide(error, size, out=np.zeros_like(error), where=size > 0)
+    assert (ratios <= certificate.relative).all()
+    assert (truth.energy(alpha, y) <= certificate.energy_bound).all()
+    found = (rows @ coef + model.intercept(coef)).reshape(len(rows), -1)
+    gaps = np.abs(found - truth.predict(rows, exact))
+    for store in (np.asarray, sparse.csr_array):
+        bounds = certificate.prediction_bound(store(rows)).reshape(gaps.shape)
+        assert (gaps <= bounds).all()
+
+
+# Certificates
+
+
+@BY_METHOD
+@given(stream=streams(), passes=st.integers(1, 4))
+@settings(max_examples=30)
+def test_no_bound_is_below_the_truth_at_any_scale(method, stream, passes):
+    A, b, alpha = stream.A, stream.b, stream.alpha
+    model = RidgeStream(method, sketch_size=stream.sketch_size).update(A, b)
+    model.refine([(A, b)], alpha, passes=passes)
+    assert_certified(model, Truth.of(model, A, b), alpha, A[:3])
+
+
+@BY_METHOD
+@given(
+    data=prepared(max_features=5),
+    options=st.sampled_from(PREPARATIONS),
+    passes=st.integers(1, 4),
+    factor=st.sampled_from([1e-9, 1e-6, 1e-2, 1.0, 1e6]),
+)
+@settings(max_examples=40)
+def test_no_bound_is_below_the_truth_of_prepared_rows(method, data, options, passes, factor):
+    model = RidgeStream(method, sketch_size=data.sketch_size, **options).update(*data.whole)
+    truth = Truth.of(model, data.A, data.b, data.weights)
+    alpha = factor * (truth.mass or 1.0)
+    model.refine([data.whole], alpha, passes=passes)
+    # At the mean, only what rounding did to the mean itself is left.
+    rows = np.vstack([truth.mean.astype(float), data.A[:3], -data.A[:1]]).astype(float)
+    assert_certified(model, truth, alpha, rows)
+
+
+@BY_METHOD
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_one_pass_more_proves_what_one_pass_could_not(method, dtype):
+    rng = np.random.default_rng(0)
+    A = make_rows(rng, 300, 20, "decaying").astype(dtype)
+    b = A @ rng.standard_normal(20) + rng.standard_normal(300)
+    model = RidgeStream(method, sketch_size=12).update(A, b)
+    before = model.certificate(3.0)
+    after = model.refine([(A, b)], 3.0, passes=3).certificate(3.0)
+    assert (before.passes, after.passes) == (1, 2 if method == "exact" else 4)
+    assert after.coef_bound < np.inf
+    if np.isfinite(before.relative):
+        # What rounding adds to what is known already.
+        assert after.coef_bound <= 1.001 * before.coef_bound
+        assert after.energy_bound <= 1.001 * before.energy_bound
+    if method not in {"2lfd", "cs", "rp"}:  # whose bounds are loose, or none
+        assert after.relative < 1e-3
+
+
+# Answers
+
+
+@BY_METHOD
+@given(stream=streams())
+@settings(max_examples=30)
+def test_no_pass_raises_the_energy_of_the_error(method, stream):
+    A, b, alpha = stream.A, stream.b, stream.alpha
+    model = RidgeStream(method, sketch_size=stream.sketch_size).update(A, b)
+    truth = Truth.of(model, A, b)
+    exact = truth.solve(alpha)
+    slack = 1e-9 * truth.energy(alpha, exact)
+    before = truth.energy(alpha, scaled(model, model.solve(alpha)) - exact)
+    for _ in range(6):
+        model.refine([(A, b)], alpha)
+        now = truth.energy(alpha, scaled(model, model.solve(alpha)) - exact)
+        assert (now <= before + slack).all()
+        before = now
+
+
+@BY_METHOD
+@given(
+    data=prepared(max_features=12, means=(0.0, 1.0, 100.0), spreads=(0.1, 1.0, 10.0)),
+    options=st.sampled_from(PREPARATIONS),
+    factor=st.sampled_from([1e-3, 1e-2, 1.0]),
+)
+@settings(max_examples=20)
+def test_enough_passes_give_exact_ridge(method, data, options, factor):
+    model = RidgeStream(method, sketch_size=data.sketch_size, **options).update(*data.whole)
+    truth = Truth.of(model, data.A, data.b, data.weights)
+    alpha = factor * (truth.mass or 1.0)
+    coef = model.refine([data.whole], alpha, passes=60).solve(alpha)
+    assert (relative_errors(model, alpha, truth.solve(alpha)) <= 1e-10).all()
+    found = np.r_[data.A[:2], data.A[-2:]].astype(float)
+    gaps = found @ coef + model.intercept(coef) - truth.predict(found, truth.solve(alpha))
+    reach = np.abs(data.b).max() + np.abs(found) @ np.abs(coef)
+    assert (np.abs(gaps) <= 1e-9 * reach).all()
+
+
+@pytest.mark.parametrize("factor", [1e-6, 1e-3])
+@pytest.mark.parametrize("spectrum", ["flat", "decaying", "spiked", "low rank"])
+@BY_METHOD
+def test_enough_passes_give_exact_ridge_where_alpha_is_small(method, spectrum, factor):
+    rng = np.random.default_rng(1)
+    A = make_rows(rng, 100, 12, spectrum)
+    b = A @ rng.standard_normal(12) + rng.standard_normal(100)
+    model = RidgeStream(method, sketch_size=4).update(A, b)
+    truth = Truth.of(model, A, b)
+    alpha = factor * truth.mass
+    model.refine([(A, b)], alpha, passes=60)
+    # It stops at what rounding may do at worst, which is far above what it does.
+    assert relative_errors(model, alpha, truth.solve(alpha)) <= 1e-14 / factor
+
+
+@pytest.mark.parametrize("options", PREPARATIONS, ids=lambda o: " ".join(o) or "plain")
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_the_exact_method_stays_exact(options, dtype):
+    rng = np.random.default_rng(2)
+    A = (3 + make_rows(rng, 200, 8, "decaying")).astype(dtype)
+    b, weights = A @ np.ones(8) + rng.standard_normal(200), 0.1 + rng.random(200)
+    model = RidgeStream("exact", **options).update(A, b, weights).refine([(A, b, weights)], 1.0)
+    exact = Truth.of(model, A, b, weights).solve(1.0)
+    assert relative_errors(model, 1.0, exact) <= 1e-11
+    assert model.certificate(1.0).relative < 1e-6
+
+
+def test_points_are_those_of_plain_conjugate_gradients():
+    rng = np.random.default_rng(3)
+    A = make_rows(rng, 200, 12, "decaying")
+    b, alpha = A @ rng.standard_normal((12, 2)) + rng.standard_normal((200, 2)), 0.5
+    model = RidgeStream("rfd", sketch_size=4).update(A, b)
+    x = model.solve(alpha)
+    covariance = model._query().solver.covariance
+    S = covariance.project(np.eye(12))
+    M = S.T @ S + (covariance.loss_bound / 2 + alpha) * np.eye(12)
+    K, c = A.T @ A + alpha * np.eye(12), A.T @ b
+    r = c - K @ x
+    p = z = np.linalg.solve(M, r)
+    for k in range(9):
+        model.refine([(A, b)], alpha)
+        found = model._refinement.by_alpha[alpha]
+        assert found.passes == k + 2
+        np.testing.assert_allclose(found.point, x, rtol=1e-8, atol=1e-8 * np.abs(x).max())
+        np.testing.assert_allclose(found.residual, r, atol=1e-8 * np.abs(c).max())
+        # Half of what may be lost is in M: a whole step is never too far.
+        np.testing.assert_allclose(found.step, z, atol=1e-8 * np.abs(x).max())
+        length = (r * z).sum(axis=0) / (p * (K @ p)).sum(axis=0)
+        x, after = x + length * p, r - length * (K @ p)
+        correction = np.linalg.solve(M, after)
+        p = correction + (after * correction).sum(axis=0) / (r * z).sum(axis=0) * p
+        r, z = after, correction
+
+
+# Snapshots
+
+
+def refined(method="rfd", passes=2, alphas=(0.5, 7.0), **options):
+    rng = np.random.default_rng(4)
+    A, b = 1 + make_rows(rng, 120, 10, "decaying"), rng.standard_normal((120, 2))
+    model = RidgeStream(method, sketch_size=4, **options).update(A, b)
+    return model.refine([(A, b)], list(alphas), passes=passes), A, b
+
+
+@BY_METHOD
+@pytest.mark.parametrize("options", [{}, STANDARD], ids=["plain", "standardize"])
+def test_a_snapshot_keeps_every_bit_and_refining_goes_on(method, options):
+    for passes in (1, 2, 30):
+        model, A, b = refined(method, passes, **options)
+        fresh = RidgeStream(method, sketch_size=4, **options).restore(model.snapshot())
+        assert_same_answers(answers(model, [0.5, 7.0, 9.0]), answers(fresh, [0.5, 7.0, 9.0]))
+        for one in (model, fresh):
+            one.refine(pieces(A, b, None, [0, 50, 120]), [0.5, 7.0], passes=2)
+        assert_same_answers(answers(model, [0.5, 7.0]), answers(fresh, [0.5, 7.0]))
+
+
+def broken(place, value, index=0):
+    def change(kept):
+        owner = kept["refinement"]
+        owner = owner if place in owner else owner["alphas"][index]
+        assert place in owner
+        if value is None:
+            del owner[place]
+        else:
+            owner[place] = value(owner[place]) if callable(value) else value
+
+    return change
+
+
+ARRAYS = ["point", "residual", "direction", "step", "power", "error"]
+OWN_ARRAYS = ["mean", "target_mean", "target_mean_error"]
+DAMAGE = {
+    **{f"{name} missing": broken(name, None) for name in [*ARRAYS, *OWN_ARRAYS]},
+    **{f"{name} short": broken(name, lambda v: v[1:]) for name in [*ARRAYS, *OWN_ARRAYS]},
+    **{f"{name} float32": broken(name, lambda v: v.astype("f4")) for name in [*ARRAYS, "mean"]},
+    **{f"{name} no array": broken(name, 1.0, 1) for name in ARRAYS},
+    **{f"{name} missing": broken(name, None) for name in ("alpha", "passes", "measured")},
+    "mean_error missing": broken("mean_error", None),
+    "mean_error no number": broken("mean_error", "much"),
+    "alphas missing": broken("alphas", None),
+    "no alphas": broken("alphas", []),
+    "alphas no list": broken("alphas", 3),
+    "alphas of numbers": broken("alphas", [1.0]),
+    "alpha negative": broken("alpha", -1.0),
+    "alpha infinite": broken("alpha", np.inf),
+    "alpha NaN": broken("alpha", np.nan),
+    "alpha whole": broken("alpha", 1),
+    "one pass": broken("passes", 1),
+    "half a pass": broken("passes", 2.5),
+    "measured a number": broken("measured", 1),
+    "no group": lambda kept: kept.update(refinement=[1]),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE.values(), ids=DAMAGE)
+def test_a_damaged_snapshot_is_refused_and_leaves_the_stream_alone(damage):
+    model, A, b = refined()
+    kept = model.snapshot()
+    damage(kept)
+    other = RidgeStream("rfd", sketch_size=4).update(A[:50], b[:50]).refine([(A[:50], b[:50])], 2.0)
+    before = answers(other, [0.5, 2.0])
+    with pytest.raises(ValueError, match=r"\w"):
+        other.restore(kept)
+    assert_same_answers(before, answers(other, [0.5, 2.0]))
+
+
+def test_bytes_of_a_refinement_are_told():
+    model, A, b = refined()
+    before = RidgeStream("rfd", sketch_size=4).update(A, b).nbytes
+    # Four vectors and two numbers for two targets and two alphas; means and their errors.
+    assert model.nbytes - before == 8 * (2 * 2 * (4 * 10 + 2) + 10 + 2 + 2)
+
+
+# Steps
+
+
+@given(seed=st.integers(0, 999), passes=st.integers(1, 5))
+@settings(max_examples=40)
+def test_a_residual_of_one_target_that_is_gone_stops_no_other(seed, passes):
+    rng = np.random.default_rng(seed)
+    A, alpha = rng.standard_normal((40, 6)), 1.0
+    b = np.c_[rng.standard_normal(40), np.zeros(40)]
+    model = RidgeStream("rfd", sketch_size=2).update(A, b).refine([(A, b)], alpha, passes=passes)
+    alone = RidgeStream("rfd", sketch_size=2).update(A, b[:, 0])
+    alone.refine([(A, b[:, 0])], alpha, passes=passes)
+    np.testing.assert_allclose(model.solve(alpha)[:, 0], alone.solve(alpha), rtol=1e-9, atol=1e-12)
+    assert not model.solve(alpha)[:, 1].any()
+
+
+def test_a_step_is_cut_where_the_curvature_may_be_more():
+    # The sketch knows nothing of a curvature of 100: a whole step would be far too long.
+    one = np.ones((1, 1))
+    begun = Refined.begun(
+        1.0, 2, 0 * one, one, np.zeros(1), lambda v: v, lambda v: 100 * np.square(v).sum(axis=0)
+    )
+    assert begun.step == pytest.approx(2 / 100)
+    free = Refined.begun(1.0, 2, 0 * one, one, np.zeros(1), lambda v: v, lambda v: v.sum(axis=0))
+    assert free.step == 1.0
+    lost = Refined.begun(1.0, 2, 0 * one, one, np.ones(1), lambda v: v, lambda v: v.sum(axis=0))
+    assert lost.step == 0.0
+    assert lost.finished
