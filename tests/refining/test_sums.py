@@ -13,7 +13,8 @@ from scipy import sparse
 
 from prepared import WIDE, make_weights
 from ridgepass.refining import sums
-from ridgepass.refining.sums import DensePass, Preparation, SparsePass, new_pass
+from ridgepass.refining.passes import DensePass, SparsePass, new_pass
+from ridgepass.refining.sums import Preparation
 from streams import split_points
 
 KINDS = pytest.mark.parametrize("kind", [DensePass, SparsePass])

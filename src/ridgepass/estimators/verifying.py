@@ -24,7 +24,8 @@ from ridgepass.estimators.sources import open_batches, read_batches
 from ridgepass.intake import Batch
 from ridgepass.kernels import Float64, column_norms, is_sparse
 from ridgepass.refining import Progress, Refined, Refinement, certify
-from ridgepass.refining.sums import UNIT, Pass, Preparation, new_pass
+from ridgepass.refining.passes import new_pass
+from ridgepass.refining.sums import UNIT, Pass, Preparation
 from ridgepass.solve import Certificate
 from ridgepass.stream import RidgeStream
 
@@ -153,7 +154,7 @@ class _Checking:
         targets = check_targets(y, rows.shape[0]).reshape(rows.shape[0], -1)
         if targets.shape[1] != n_targets:
             raise ValueError(
-                f"coef has {n_targets} rows and y has {targets.shape[1]} columns: give one row of "
+                f"y has {targets.shape[1]} columns and coef is for {n_targets}: give one row of "
                 "coefficients for each target"
             )
         targets = targets[:, 0] if self.single else targets

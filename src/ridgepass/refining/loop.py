@@ -11,9 +11,10 @@ from ridgepass.intake import Batch
 from ridgepass.kernels import Float64, column_norms
 from ridgepass.query import Query
 from ridgepass.refining.certify import certify
+from ridgepass.refining.passes import new_pass
 from ridgepass.refining.refined import Correct, Refined, Refinement
 from ridgepass.refining.same_rows import check_row_count, check_same_rows, signs_for
-from ridgepass.refining.sums import UNIT, Preparation, Totals, new_pass
+from ridgepass.refining.sums import UNIT, Preparation, Totals
 from ridgepass.solve import DenseSolver, curvature_bound
 
 Read = Callable[[], Iterable[Batch]]

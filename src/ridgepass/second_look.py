@@ -1,0 +1,87 @@
+"""Rows read again: `ridgepass.RidgeStream.refine` and what it is made of."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Self
+
+from ridgepass import validation
+from ridgepass.answers import Answers
+from ridgepass.intake import Batch
+from ridgepass.kernels import Float64
+from ridgepass.refining import Refinement, Refining, Watch
+
+
+class SecondLook(Answers):
+    """Adds passes after the first to what a stream answers."""
+
+    _names: tuple[str, str, str]  # what errors call rows, targets and weights
+
+    def refine(
+        self,
+        batches: Iterable[Any],
+        alpha: float | Sequence[float] | Float64,
+        *,
+        passes: int = 1,
+        tol: float | None = None,
+        watch: Watch | None = None,
+    ) -> Self:
+        """Read the same rows again: a tight certificate, and a better answer with every pass.
+
+        Conjugate gradients with the sketch as preconditioner; each pass multiplies every row by one
+        vector for each target and alpha, and adds it up with the result. ``solve`` and
+        ``certificate`` then answer from there at these alphas, until the next row.
+
+        Parameters
+        ----------
+        batches : iterable of (A, b) or (A, b, weights)
+            All rows of the stream, in any order and in any batches; to be iterated over once for
+            each pass.
+        alpha : float or sequence of float
+            The ridge parameters to refine.
+        passes : int
+            How often to read the rows, or with ``tol`` how often at most. Rows are not read again
+            once rounding is all that is left of the error.
+        tol : float, optional
+            Stop as soon as the certified relative error is no larger.
+        watch : callable, optional
+            Is told of each batch and of the certified error after each pass.
+
+        Returns
+        -------
+        self
+            As it was before if the rows turn out not to be those of the stream, which raises.
+        """
+        alphas, _ = validation.as_alphas(alpha)
+        refining = self.refining(alphas)
+        self.take_up(
+            refining.run(lambda: map(self.again, batches), passes=passes, tol=tol, watch=watch)
+        )
+        return self
+
+    def refining(self, alphas: Sequence[float]) -> Refining:
+        """Return what ``refine`` runs, for whoever reads rows in another way."""
+        query = self._solvable(min(alphas))
+        return Refining(query, self._refinement, alphas, sparse=self._seen.is_sparse)
+
+    @property
+    def refinement(self) -> Refinement | None:
+        """What passes after the first have found out; None since the last row, or without any."""
+        return self._refinement
+
+    def take_up(self, refinement: Refinement | None) -> None:
+        """Answer from what passes over the rows of this stream have found out."""
+        self._refinement = refinement
+
+    def again(self, batch: Any) -> Batch:
+        """Check (A, b) or (A, b, weights) of rows seen before, for a pass over them."""
+        A, b, *weights = batch
+        of_rows, of_targets, of_weights = self._names
+        rows = validation.as_rows(A, of_rows)
+        targets, single = validation.as_targets(b, rows.shape[0], of_targets, of_rows)
+        self._seen.check_shape(rows.shape[1], targets.shape[1], single)
+        if not weights or weights[0] is None:
+            return Batch(rows, targets)
+        by_row = validation.as_weights(weights[0], rows.shape[0], of_weights)
+        if not by_row.all():
+            present = by_row > 0
+            rows, targets, by_row = rows[present], targets[present], by_row[present]
+        return Batch(rows, targets, by_row)
