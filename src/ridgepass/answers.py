@@ -1,6 +1,7 @@
 """What a stream is asked: coefficients, their certificate, and the errors of models."""
 
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 
@@ -95,7 +96,8 @@ class Answers:
         if refined is None or self._refinement is None:
             certificate = query.certificate(value)
         else:
-            certificate = certify(query, self._refinement, refined)
+            unchanged = partial(self.answers_from, query)
+            certificate = certify(query, self._refinement, refined, unchanged=unchanged)
         return certificate.of_target(0) if self._seen.single else certificate
 
     def generalised_error(self, alphas: Sequence[float] | Float64) -> Float64:

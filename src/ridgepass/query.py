@@ -123,7 +123,7 @@ class Query:
             covariance_bound=self.solver.covariance_error(alpha) + self.moved,
             coef_bound=absolute,
             relative=relative,
-            energy_bound=known(math.sqrt(self.largest_possible() + alpha) * absolute),
+            energy_bound=known(math.sqrt(self._largest_possible() + alpha) * absolute),
             mean=self.mean if self.centred else None,
             scale=self.scale,
             offset=self._intercept_error(norms, absolute),
@@ -138,13 +138,13 @@ class Query:
             self.displacement
         )
 
-    def largest_possible(self) -> float:
+    def _largest_possible(self) -> float:
         """Return at least ‖AᵀA‖₂."""
         covariance = self.solver.covariance
         if isinstance(covariance, Dense) or covariance.loss_bound is None:
-            return covariance.mass + self.moved
+            return covariance.mass + covariance.error + self.moved
         top = float(covariance.squares.max(initial=0.0)) + covariance.loss_bound
-        return min(top + covariance.rounding, covariance.mass) + self.moved
+        return top + covariance.rounding + self.moved
 
     def generalised_error(self, alphas: Sequence[float]) -> Float64:
         """Estimate the mean squared error on new rows, of shape (n_alphas, n_targets).

@@ -51,9 +51,12 @@ class SecondLook(Answers):
             As it was before if the rows turn out not to be those of the stream, which raises.
         """
         alphas, _ = validation.as_alphas(alpha)
+        limit, tol = validation.as_passes(passes), validation.as_tolerance(tol)
+        if limit > 1 and iter(batches) is batches:
+            raise ValueError("an iterator can be read only once: give a list of batches")
         refining = self.refining(alphas)
         self.take_up(
-            refining.run(lambda: map(self.again, batches), passes=passes, tol=tol, watch=watch)
+            refining.run(lambda: map(self.again, batches), passes=limit, tol=tol, watch=watch)
         )
         return self
 
@@ -78,10 +81,7 @@ class SecondLook(Answers):
         rows = validation.as_rows(A, of_rows)
         targets, single = validation.as_targets(b, rows.shape[0], of_targets, of_rows)
         self._seen.check_shape(rows.shape[1], targets.shape[1], single)
-        if not weights or weights[0] is None:
-            return Batch(rows, targets)
-        by_row = validation.as_weights(weights[0], rows.shape[0], of_weights)
-        if not by_row.all():
-            present = by_row > 0
-            rows, targets, by_row = rows[present], targets[present], by_row[present]
-        return Batch(rows, targets, by_row)
+        by_row = None
+        if weights and weights[0] is not None:
+            by_row = validation.as_weights(weights[0], rows.shape[0], of_weights)
+        return Batch.present(rows, targets, by_row)

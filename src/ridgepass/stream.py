@@ -203,10 +203,7 @@ class RidgeStream(SecondLook):
         validation.check_finite(rows, of_rows, state.sketch.dtype, by_row, self.feature_scale)
         if by_row is not None:
             validation.check_finite(targets, of_targets, np.dtype(np.float64), by_row)
-        if by_row is not None and not by_row.all():
-            present = by_row > 0
-            rows, targets, by_row = rows[present], targets[present], by_row[present]
-        return state, Batch(rows, targets, by_row)
+        return state, Batch.present(rows, targets, by_row)
 
     def merge(self, other: "RidgeStream") -> Self:
         """Take in another stream of the same options; ``other`` stays as it is.

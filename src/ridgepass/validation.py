@@ -136,6 +136,23 @@ def as_alpha(alpha: float) -> float:
     return value
 
 
+def as_passes(passes: Any) -> int:
+    """Return a number of passes over the rows."""
+    if not isinstance(passes, int | np.integer) or isinstance(passes, bool) or passes < 1:
+        raise ValueError(f"passes={passes!r} is no number of passes: give one from 1 on")
+    return int(passes)
+
+
+def as_tolerance(tol: Any) -> float | None:
+    """Return the certified relative error that will do, if there is one."""
+    if tol is None:
+        return None
+    number = isinstance(tol, int | float | np.number) and not isinstance(tol, bool)
+    if not number or not 0 < tol < math.inf:
+        raise ValueError(f"tol={tol!r} is no tolerance: give a number above zero, such as 1e-3")
+    return float(tol)
+
+
 def as_sketch_size(sketch_size: int) -> int:
     """Return the sketch size as an int of at least two."""
     try:

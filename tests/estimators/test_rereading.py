@@ -269,7 +269,7 @@ def test_a_reader_does_for_one_pass():
         (("no-weight.csv",), {}, ValueError, "no column 'w'"),
         (("no-feature.csv",), {}, ValueError, "no column 'x3'"),
         (("rows.csv", "z"), {}, ValueError, "'z'"),
-        (("rows.csv", "y"), {}, ValueError, "unseen at fit time:\n- w"),
+        (("rows.csv", "y"), {"features": "x*"}, ValueError, "not the rows .* more than 234 rows"),
         (("rows.csv", "y"), {"exclude": "w"}, ValueError, "not the rows .* more than 234 rows"),
         (("fewer.csv",), {}, ValueError, "not the rows that the model has learned from"),
         (("gap.csv",), {}, ValueError, "column 'x2' has no value in row 8"),
@@ -316,3 +316,21 @@ def test_a_model_of_arrays_knows_no_columns(folder):
 def test_a_model_of_files_takes_arrays(folder):
     model = new().fit_stream(folder / "*.parquet", target="y", weight="w").refine(X, Y, W)
     assert_same(model, new().fit(X, Y, W).refine(X, Y, W))
+
+
+def test_arrays_as_one_batch():
+    for batch in ((X, Y), (X, Y, W)):
+        assert_same(new().fit(*batch).refine(batch), new().fit(*batch).refine(*batch))
+
+
+def test_a_target_that_is_remembered_brings_the_other_columns_with_it(folder):
+    path = folder / "*.parquet"
+    model = new().fit_stream(path, target="y", weight="w").refine(path, target="y", batch_rows=50)
+    assert_same(model, new().fit(X, Y, W).refine(X, Y, W))
+
+
+def test_an_alpha_is_not_alphas():
+    with pytest.raises(TypeError, match="did you mean alphas"):
+        new().fit(X, Y).refine(X, Y, alpha=1.0)
+    with pytest.raises(ValueError, match="alphas is empty"):
+        new().fit(X, Y).refine(X, Y, alphas=[])

@@ -122,7 +122,9 @@ def test_tight_where_all_is_known(n_targets, weighted, away):
     sizes = np.sqrt(np.square(truth.scaled).sum(axis=0))
     # relative is that of a length which is known but for coef_bound.
     assert (proof.relative <= 1.01 * (norms / sizes).astype(float)).all()
-    assert (np.asarray(proof.energy_bound) <= 1.01 * energy.astype(float)).all()
+    weight = len(X) if weights is None else weights.sum()
+    energy = np.hypot(energy.astype(float), np.sqrt(weight) * np.asarray(proof.offset))
+    assert (np.asarray(proof.energy_bound) <= 1.01 * energy).all()
 
 
 def test_a_small_sketch_does_better_than_none():
@@ -286,7 +288,7 @@ def test_arguments_that_make_no_sense():
         ((coef, 0.0, (X, y, 0 * y), 1.0), {}, ValueError, "no rows, or none with a weight: give"),
         ((coef, 0.0, iter([]), 1.0), {}, ValueError, "no rows, or none with a weight: give some"),
         ((coef, 0.0, [], 1.0), {}, ValueError, "empty"),
-        ((coef, 0.0, X, 1.0), {}, TypeError, "without targets: give"),
+        ((coef, 0.0, X, 1.0), {}, TypeError, "give its targets too"),
         ((coef, 0.0, (X, None), 1.0), {}, ValueError, "y"),
         ((coef, 0.0, [(X,)], 1.0), {}, TypeError, "a batch is a tuple: give"),
         *(
@@ -331,13 +333,22 @@ def test_one_row_of_coefficients_for_one_column_of_targets():
     assert both.prediction_bound(X).shape == (80, 1)
 
 
-def test_no_penalty_no_proof_but_no_error():
+def test_no_penalty_no_proof():
     X, y = make(18)
-    exact = np.linalg.lstsq(X - X.mean(0), y - y.mean(), rcond=None)[0]
-    proof = verify(exact, y.mean() - X.mean(0) @ exact, (X, y), 0.0)
-    truth = Truth(X, y, 0.0)
-    off = truth.off(exact[:, None])
-    assert float(np.sqrt(np.square(off).sum())) <= proof.coef_bound
+    with pytest.raises(ValueError, match="verify: alpha=0 has no certificate: give a larger"):
+        verify(np.ones(X.shape[1]), 0.0, (X, y), 0.0)
+
+
+def test_a_wrong_intercept_is_told():
+    X, y = make(19)
+    truth = Truth(X, y, 2.0)
+    coef, intercept = truth.coef[:, 0].astype(float), float(truth.intercept[0])
+    right, wrong = (verify(coef, intercept + off, (X, y), 2.0) for off in (0.0, 1.0))
+    assert (right.coef_bound, right.relative) == (wrong.coef_bound, wrong.relative)
+    assert right.offset < 1e-9
+    assert wrong.offset == pytest.approx(1.0)
+    assert wrong.energy_bound == pytest.approx(np.sqrt(len(X)))
+    assert "offset=1.0" in repr(wrong)
 
 
 def test_progress():

@@ -92,8 +92,7 @@ def test_only_the_alphas_asked_for_are_refined(method, options):
     A, b = make_case()
     before, model = (make_stream(method, A, b, **options) for _ in range(2))
     model.refine([(A, b)], 0.5, passes=2).refine([(A, b)], 7.0)
-    # The exact method is done as soon as it is measured.
-    passes = {0.5: 2 if method == "exact" else 3, 7.0: 2, 9.0: 1}
+    passes = {0.5: 3, 7.0: 2, 9.0: 1}
     assert {alpha: model.certificate(alpha).passes for alpha in passes} == passes
     np.testing.assert_array_equal(model.solve(9.0), before.solve(9.0))
     left, right = model.certificate(9.0), before.certificate(9.0)
@@ -192,17 +191,18 @@ def test_a_tolerance_that_is_met_reads_nothing(method):
     model = make_stream(method, A, b)
     before = answers(model, ALPHAS)
 
-    def unread():
-        raise AssertionError("rows were read")
-        yield
+    class Unread:
+        def __iter__(self):
+            yield from ()
+            raise AssertionError("rows were read")
 
     tol = max(model.certificate(alpha).relative.max() for alpha in ALPHAS)
-    model.refine(unread(), ALPHAS, passes=3, tol=tol)
+    model.refine(Unread(), ALPHAS, passes=3, tol=tol)
     assert_same_answers(before, answers(model, ALPHAS))
     model.refine([(A, b)], ALPHAS, passes=2)
     before = answers(model, ALPHAS)
     tol = max(model.certificate(alpha).relative.max() for alpha in ALPHAS)
-    model.refine(unread(), ALPHAS, tol=tol)
+    model.refine(Unread(), ALPHAS, tol=tol)
     assert_same_answers(before, answers(model, ALPHAS))
 
 
@@ -210,18 +210,18 @@ def test_a_tolerance_that_is_met_reads_nothing(method):
 def test_a_tolerance_out_of_reach_stops_at_the_last_pass(method):
     A, b = make_case()
     watch = Watch()
-    make_stream(method, A, b).refine([(A, b)], ALPHAS, passes=3, tol=0.0, watch=watch)
+    make_stream(method, A, b).refine([(A, b)], ALPHAS, passes=3, tol=1e-300, watch=watch)
     assert [progress.number for progress in watch.finished] == [2, 3, 4]
 
 
 @BY_METHOD
-@pytest.mark.parametrize("tol", [None, 0.0])
+@pytest.mark.parametrize("tol", [None, 1e-300])
 def test_passes_end_where_only_rounding_is_left(method, tol):
     A, b = make_case()
     watch = Watch()
     model = make_stream(method, A, b)
     model.refine([(A, b)], ALPHAS, passes=500, tol=tol, watch=watch)
-    assert len(watch.finished) < 100
+    assert len(watch.finished) < 200
     before = answers(model, ALPHAS)
     model.refine([], ALPHAS, passes=500)  # there is nothing to read them for
     assert_same_answers(before, answers(model, ALPHAS))

@@ -73,12 +73,12 @@ def test_one_pass_more_proves_what_one_pass_could_not(method, dtype):
     model = RidgeStream(method, sketch_size=12).update(A, b)
     before = model.certificate(3.0)
     after = model.refine([(A, b)], 3.0, passes=3).certificate(3.0)
-    assert (before.passes, after.passes) == (1, 2 if method == "exact" else 4)
+    assert (before.passes, after.passes) == (1, 4)
     assert after.coef_bound < np.inf
     if np.isfinite(before.relative):
         # What rounding adds to what is known already.
-        assert after.coef_bound <= 1.001 * before.coef_bound
-        assert after.energy_bound <= 1.001 * before.energy_bound
+        assert after.coef_bound <= 1.01 * before.coef_bound
+        assert after.energy_bound <= 1.01 * before.energy_bound
     if method not in {"2lfd", "cs", "rp"}:  # whose bounds are loose, or none
         assert after.relative < 1e-3
 
@@ -132,9 +132,9 @@ def test_enough_passes_give_exact_ridge_where_alpha_is_small(method, spectrum, f
     model = RidgeStream(method, sketch_size=4).update(A, b)
     truth = Truth.of(model, A, b)
     alpha = factor * truth.mass
-    model.refine([(A, b)], alpha, passes=60)
-    # It stops at what rounding may do at worst, which is far above what it does.
-    assert relative_errors(model, alpha, truth.solve(alpha)) <= 1e-14 / factor
+    model.refine([(A, b)], alpha, passes=100)
+    # However ill the condition, and far below what rounding may do at worst.
+    assert relative_errors(model, alpha, truth.solve(alpha)) <= 1e-10
 
 
 @pytest.mark.parametrize("options", PREPARATIONS, ids=lambda o: " ".join(o) or "plain")
@@ -211,7 +211,7 @@ def broken(place, value, index=0):
     return change
 
 
-ARRAYS = ["point", "residual", "direction", "step", "power", "error"]
+ARRAYS = ["point", "residual", "direction", "step", "power", "error", "asked"]
 OWN_ARRAYS = ["mean", "target_mean", "target_mean_error"]
 DAMAGE = {
     **{f"{name} missing": broken(name, None) for name in [*ARRAYS, *OWN_ARRAYS]},
@@ -251,8 +251,8 @@ def test_a_damaged_snapshot_is_refused_and_leaves_the_stream_alone(damage):
 def test_bytes_of_a_refinement_are_told():
     model, A, b = refined()
     before = RidgeStream("rfd", sketch_size=4).update(A, b).nbytes
-    # Four vectors and two numbers for two targets and two alphas; means and their errors.
-    assert model.nbytes - before == 8 * (2 * 2 * (4 * 10 + 2) + 10 + 2 + 2)
+    # Four vectors and three numbers for two targets and two alphas; means and their errors.
+    assert model.nbytes - before == 8 * (2 * 2 * (4 * 10 + 3) + 10 + 2 + 2)
 
 
 # Steps
@@ -275,11 +275,38 @@ def test_a_step_is_cut_where_the_curvature_may_be_more():
     # The sketch knows nothing of a curvature of 100: a whole step would be far too long.
     one = np.ones((1, 1))
     begun = Refined.begun(
-        1.0, 2, 0 * one, one, np.zeros(1), lambda v: v, lambda v: 100 * np.square(v).sum(axis=0)
+        1.0, 0 * one, one, np.zeros(1), lambda v: v, lambda v: 100 * np.square(v).sum(axis=0)
     )
     assert begun.step == pytest.approx(2 / 100)
-    free = Refined.begun(1.0, 2, 0 * one, one, np.zeros(1), lambda v: v, lambda v: v.sum(axis=0))
+    free = Refined.begun(1.0, 0 * one, one, np.zeros(1), lambda v: v, lambda v: v.sum(axis=0))
     assert free.step == 1.0
-    lost = Refined.begun(1.0, 2, 0 * one, one, np.ones(1), lambda v: v, lambda v: v.sum(axis=0))
+    lost = Refined.begun(1.0, 0 * one, one, np.full(1, 1e5), lambda v: v, lambda v: v.sum(axis=0))
     assert lost.step == 0.0
     assert lost.finished
+
+
+@pytest.mark.parametrize("size", [1e3, 1e5])
+def test_columns_of_large_means_and_spreads_come_to_exact_ridge(size):
+    # Where what rounding may do at worst is a million times what it does.
+    rng = np.random.default_rng(4)
+    A = size + rng.standard_normal((3000, 30)) * np.r_[np.full(5, size), np.ones(25)]
+    b = A @ rng.standard_normal(30) + rng.standard_normal(3000)
+    model = RidgeStream("anchored", sketch_size=15, fit_intercept=True).update(A, b)
+    model.refine([(A, b)], 1e-2, passes=100)
+    exact = Truth.of(model, A, b).solve(1e-2)
+    assert relative_errors(model, 1e-2, exact) <= 1e-16 * size**2
+
+
+@pytest.mark.parametrize("method", ["fd", "rfd", "isvd", "anchored"])
+def test_a_certificate_stays_true_when_the_stream_goes_on(method):
+    rng = np.random.default_rng(5)
+    A = make_rows(rng, 200, 15, "decaying")
+    b = A @ rng.standard_normal(15) + rng.standard_normal(200)
+    model = RidgeStream(method, sketch_size=5).update(A, b).refine([(A, b)], 1.0, passes=2)
+    gaps = A @ (model.solve(1.0) - Truth.of(model, A, b).solve(1.0)[:, 0].astype(float))
+    certificate = model.certificate(1.0)
+    before = certificate.prediction_bound(A)
+    for _ in range(20):
+        model.update(100 * rng.standard_normal((50, 15)), rng.standard_normal(50))
+    assert (np.abs(gaps) <= before).all()
+    assert (certificate.prediction_bound(A) >= before).all()

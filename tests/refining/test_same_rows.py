@@ -220,12 +220,12 @@ def test_a_target_that_is_nan_is_refused(method):
     assert_same_answers(before, answers(model, [1.0]))
 
 
-@pytest.mark.parametrize("method", sorted(set(METHODS) - {"exact"}))  # which reads them once
-def test_rows_that_run_out_are_refused_after_the_first_pass(method):
+@BY_METHOD
+def test_rows_that_come_once_are_refused_before_the_first_pass(method):
     A, b, weights = make_case()
     model = RidgeStream(method, sketch_size=4).update(A, b, weights)
     before = answers(model, [1.0])
-    with pytest.raises(ValueError, match="not the rows"):
+    with pytest.raises(ValueError, match="read only once: give a list"):
         model.refine(iter([(A, b, weights)]), 1.0, passes=2)
     assert_same_answers(before, answers(model, [1.0]))
 
@@ -253,6 +253,21 @@ def test_any_row_left_out_for_a_copy_of_another_is_noticed(stream):
         model.refine([(A[kept], b[kept])], stream.alpha)
 
 
-def test_every_target_has_the_same_say_and_none_without_squares():
-    signs = signs_for(np.array([4.0, 0.0, 1e-200, 1e200]))
-    np.testing.assert_allclose(signs, [0.5, 0.0, 1e100, -1e-100])
+def test_every_target_has_about_the_same_say_no_two_the_same_and_none_without_squares():
+    masses = np.array([4.0, 0.0, 1e-200, 1e200, *np.ones(1000)])
+    says = signs_for(masses) * np.sqrt(masses)
+    assert says[1] == 0.0
+    others = np.delete(says, 1)
+    assert ((others >= 1.0) & (others < 2.0)).all()
+    assert np.diff(np.sort(others)).min() > 1e-4
+
+
+@BY_METHOD
+def test_targets_of_one_mean_and_variance_that_change_places_are_noticed(method):
+    rng = np.random.default_rng(0)
+    A, b = rng.standard_normal((120, 6)), np.eye(4)[rng.permutation(np.arange(120) % 4)]
+    model = RidgeStream(method, sketch_size=4, fit_intercept=True).update(A, b)
+    for order in itertools.permutations(range(4)):
+        if order != (0, 1, 2, 3):
+            with pytest.raises(ValueError, match="not the rows"):
+                model.refine([(A, b[:, order])], 1.0)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from prepared import WIDE, make_weights
-from ridgepass.refining import sums
+from ridgepass.refining import passes
 from ridgepass.refining.passes import DensePass, SparsePass, new_pass
 from ridgepass.refining.sums import Preparation
 from streams import split_points
@@ -70,7 +70,7 @@ def cases(draw, means=(0.0, 1.0, 1e6), aways=(0.0, 1e-9, 1.0, 1e3), max_rows=80)
 
 def read(kind, case, cuts=None, store=None):
     """Add the rows in batches; ``store`` is the format they come in."""
-    with mock.patch.multiple(sums, **SMALL):
+    with mock.patch.multiple(passes, **SMALL):
         found = kind(case.preparation, case.vectors, case.at, case.signs)
         for start, stop in itertools.pairwise(cuts or [0, len(case.rows)]):
             rows = case.rows[start:stop] if store is None else store(case.rows[start:stop])

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from ridgepass import RidgeStream
 from ridgepass.sketch import LowRank
+from ridgepass.solve.low_rank import LowRankSolver
 from ridgepass.solve.residual import by_residual, curvature_bound, leverages
 from streams import CERTIFIED, METHODS, make_rows
 
@@ -167,3 +168,15 @@ def test_no_vector_has_no_curvature(method):
     rng = np.random.default_rng(1)
     query, _ = query_of(method, rng.standard_normal((30, 4)), rng.standard_normal(30), 3)
     assert curvature_bound(query.solver, 1.0, np.zeros((4, 1)), query.moved) == 0
+
+
+def test_a_residual_that_is_off_counts_with_exact_ridge():
+    # K is between 0 and 1, z = 10 and r = −9 ± 0.05: x may be 10 − 9.05, from which z is 9.526 x.
+    covariance = LowRank((np.zeros((1, 1)),), np.eye(1), np.zeros(1), 0.0, 1.0, 1.0, loss_bound=1.0)
+    solver, r, z = (
+        LowRankSolver(covariance, np.ones((1, 1))),
+        np.array([[-9.0]]),
+        np.array([[10.0]]),
+    )
+    _, relative, _ = by_residual(solver, 1.0, r, np.array([0.05]), 0 * z, z, 0.0)
+    assert relative >= 9.05 / 0.95

@@ -1,6 +1,5 @@
 """Estimators that can look at their rows again."""
 
-import math
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, Self
@@ -16,7 +15,7 @@ from ridgepass.estimators.learned import Learned
 from ridgepass.estimators.progress import as_watch
 from ridgepass.estimators.rereading import Rereading
 from ridgepass.kernels import Float64
-from ridgepass.refining import Progress, Refinement, Refining
+from ridgepass.refining import Progress, Refining
 
 # With a tolerance: passes at most. A sketch that needs more is better made larger.
 MOST_PASSES = 20
@@ -41,9 +40,9 @@ class Refinable(StreamingEstimator):
         """Read the training data again: a tight certificate, and a better answer with every pass.
 
         One pass finds the residual of the coefficients, from which `certificate` tells their error
-        within a factor of two or so; what was sketched then serves as a preconditioner, so that
-        each pass takes off most of the error that is left, down to rounding. Memory: the sketch,
-        and four vectors of the length of ``coef_`` for each alpha.
+        with nothing unknown; what was sketched then serves as a preconditioner, so that each pass
+        takes off most of the error that is left, down to rounding. Memory, besides the sketch: four
+        times that of ``coef_`` for each alpha, and about fifteen times while a pass runs.
 
         Parameters
         ----------
@@ -63,8 +62,8 @@ class Refinable(StreamingEstimator):
             Stop as soon as the certified relative error is no larger, for every target. A warning
             tells if it was not reached.
         alphas : sequence of float, optional
-            Refine at these alphas, all in the same passes, for `at` and `path`; by default at that
-            of the estimator.
+            Refine at these alphas, all in the same passes, for `at` and `path`, and not at the
+            estimator's own unless it is among them.
         progress : bool or callable, optional
             True prints a line on standard error after each pass, and every ten seconds. A callable
             is handed a `ridgepass.refining.Progress` after each batch and each pass.
@@ -77,15 +76,16 @@ class Refinable(StreamingEstimator):
         -------
         self
             Better until it learns from more rows, which it then has not read twice: `partial_fit`
-            and `merge` go back to the one pass. A ValueError leaves it as it was, above all if
-            these are not the rows it has learned from.
+            and `merge` go back to the one pass. If these are not the rows it has learned from, or
+            anything else is wrong with them, a ValueError leaves it as it was; if reading fails or
+            is interrupted, passes that were finished count.
 
         Notes
         -----
         The error in the norm that ridge minimises, √(‖X(w − exact)‖² + alpha·‖w − exact‖²), does
-        not grow with a pass. The certified error is within a factor of two or so of the true one
-        once it is well below one; a sketch far too small for alpha can certify less after a pass
-        than before. No row is read once rounding is all that is left.
+        not grow with a pass, but for rounding. The certified error usually is two to five times the
+        true one, and more where the sketch is far too small for alpha: it can then even rise with a
+        pass. No row is read once rounding is all that is left.
 
         Examples
         --------
@@ -103,7 +103,9 @@ class Refinable(StreamingEstimator):
         """
         learned = self._trained()
         with errors_of(self):
-            limit = _as_limit(passes, tol)
+            tol = validation.as_tolerance(tol)
+            default = 1 if tol is None else MOST_PASSES
+            limit = default if passes is None else validation.as_passes(passes)
             if target is not None:
                 if y is not None:
                     raise ValueError("y and target are the same: give one of them")
@@ -121,19 +123,23 @@ class Refinable(StreamingEstimator):
                     "this source can be read only once: give passes=1, or files, arrays, or a list "
                     "of batches"
                 )
-            found = refining.run(rows, passes=limit, tol=tol, watch=as_watch(progress))
-            self._take_up(learned, refining, found)
+            try:
+                refining.run(rows, passes=limit, tol=tol, watch=as_watch(progress))
+            except (OSError, KeyboardInterrupt):
+                self._take_up(learned, refining)
+                raise
+            self._take_up(learned, refining)
         if tol is not None and not refining.relative() <= tol:
             self._warn_missed(refining, tol)
         return self
 
-    def _take_up(self, learned: Learned, refining: Refining, found: Refinement | None) -> None:
+    def _take_up(self, learned: Learned, refining: Refining) -> None:
         with learned.lock:
             if self._learned is not learned or not learned.stream.answers_from(refining.query):
                 raise ValueError(
                     "the model has learned from other rows while these were read: refine it again"
                 )
-            found = refining.joined(found, learned.refinement)
+            found = refining.joined(learned.refinement)
             if found is not learned.refinement:
                 self._change(learned, lambda own: own.stream.take_up(found))
 
@@ -154,18 +160,8 @@ class Refinable(StreamingEstimator):
         return self._read_targets(y, sample_weight, n_rows, known, whole=False)
 
 
-def _as_limit(passes: Any, tol: Any) -> int:
-    """Return how many passes there may be."""
-    if tol is not None:
-        number = isinstance(tol, int | float | np.number) and not isinstance(tol, bool)
-        if not number or not 0 < tol < math.inf:
-            raise ValueError(f"tol={tol!r} is no tolerance: give a number above zero, such as 1e-3")
-    if passes is None:
-        return 1 if tol is None else MOST_PASSES
-    if not isinstance(passes, int | np.integer) or isinstance(passes, bool) or passes < 1:
-        raise ValueError(f"passes={passes!r} is no number of passes: give one from 1 on")
-    return int(passes)
-
-
 def _as_alphas(alphas: Any) -> list[float]:
-    return validation.as_alphas(np.atleast_1d(alphas))[0]
+    values = np.atleast_1d(alphas)
+    if not values.size:
+        raise ValueError("alphas is empty: give at least one, or none for the estimator's own")
+    return validation.as_alphas(values)[0]

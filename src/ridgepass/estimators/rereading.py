@@ -60,18 +60,20 @@ class Rereading:
                 self.rereadable = iter(self.source) is not self.source
             return
         if options:
-            raise TypeError(f"{', '.join(options)}: such options are for files, not for arrays")
-        rows, targets = self._checked(X, y, sample_weight, whole=True)
-        self._arrays = list(map(learned.stream.again, pieces(rows, targets)))
+            hint = " (did you mean alphas?)" if "alpha" in options else ""
+            raise TypeError(
+                f"{', '.join(options)}: such options are for files, not for arrays{hint}"
+            )
+        self._arrays = self._checked(X, y, sample_weight, whole=True)
 
     def __call__(self) -> Iterator[Batch]:
         """Yield all rows, as their stream takes them."""
+        again = self.learned.stream.again
         if self.source is None:
-            yield from self._arrays
+            yield from map(again, pieces(*self._arrays))
             return
         for X, y, weights in read_batches(self.source):
-            rows, targets = self._checked(X, y, weights, whole=False)
-            yield from map(self.learned.stream.again, pieces(rows, targets))
+            yield from map(again, pieces(*self._checked(X, y, weights, whole=False)))
 
     def _checked(self, X: Any, y: Any, sample_weight: Any, *, whole: bool) -> tuple[Any, Targets]:
         origin = self.learned.origin
@@ -97,11 +99,14 @@ def _is_source(X: Any, y: Any) -> bool:
 
 def _opened(source: Any, target: Any, options: Mapping[str, Any], learned: Learned) -> Any:
     """Open a source; without a word on its columns, with those of training."""
+    from ridgepass.data.columns import as_names
+
     described = learned.columns
-    told = target is not None or bool(options.keys() - {"format", "batch_rows"})
-    if told or described is None or "kind" not in described or is_opened(source):
-        return open_batches(source, target, options)
-    if is_batches(source):
+    told = bool(options.keys() - {"format", "batch_rows"})
+    if described is not None and target is not None:
+        told |= as_names(target) != described.get("targets")
+    known = described is not None and "kind" in described and not told
+    if described is None or not known or is_opened(source) or is_batches(source):
         return open_batches(source, target, options)
     from ridgepass.data import Batches
     from ridgepass.data.opening import open_again

@@ -16,12 +16,14 @@ def open_batches(source: Any, target: Any, options: Mapping[str, Any]) -> Any:
     Parameters
     ----------
     source : str, path, list of them, stream of Arrow batches, or iterable of batches
-        Where rows come from.
+        Where rows come from; a tuple of arrays is one batch.
     target, options
         Those of `ridgepass.data.batches`.
     """
     from ridgepass.data import batches  # here, since files are no business of this layer
 
+    if _is_one_batch(source):
+        source = [source]
     if is_opened(source) or is_batches(source):
         if target is not None or options:
             raise ValueError(
@@ -42,7 +44,7 @@ def is_opened(source: Any) -> bool:
 def is_batches(source: Any) -> bool:
     """Whether a source is batches of arrays rather than paths or a table."""
     if isinstance(source, np.ndarray):
-        raise TypeError("an array is no stream of batches: call fit(X, y)")
+        raise TypeError("an array is no stream of batches: give its targets too, as (X, y)")
     if isinstance(source, str | os.PathLike) or hasattr(source, "__arrow_c_stream__"):
         return False
     if isinstance(source, Sequence):
@@ -50,6 +52,13 @@ def is_batches(source: Any) -> bool:
             raise ValueError("the list of sources is empty: name at least one file")
         return not all(isinstance(item, str | os.PathLike) for item in source)
     return isinstance(source, Iterable) and not hasattr(source, "scanner")
+
+
+def _is_one_batch(source: Any) -> bool:
+    """Whether a source is (X, y) or (X, y, sample_weight), not a tuple of paths or batches."""
+    if not isinstance(source, tuple) or len(source) not in (2, 3):
+        return False
+    return not isinstance(source[0], str | os.PathLike | tuple)
 
 
 def as_batch(batch: Any) -> tuple[Any, ...]:

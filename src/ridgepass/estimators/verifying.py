@@ -1,6 +1,5 @@
 """The certificate of coefficients that come from elsewhere."""
 
-import os
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -83,8 +82,9 @@ def verify(
     Returns
     -------
     Certificate
-        With ``coef_bound``, ``relative``, ``energy_bound`` and ``prediction_bound(X)``; the latter
-        counts the intercept as well.
+        With ``coef_bound`` and ``relative``, which are about the coefficients alone; ``offset``,
+        how far the intercept is from the one that goes with them; and ``energy_bound`` and
+        ``prediction_bound(X)``, in which both count.
 
     Examples
     --------
@@ -102,6 +102,8 @@ def verify(
     with errors_of(NAME):
         coefs = _as_coefs(coef)
         value, size = validation.as_alpha(alpha), validation.as_sketch_size(sketch_size)
+        if value == 0:
+            raise ValueError("alpha=0 has no certificate: give a larger alpha")
         centred = intercept is not None if fit_intercept is None else fit_intercept
         checking = _Checking(
             coefs,
@@ -114,7 +116,7 @@ def verify(
             ),
         )
         watch = as_watch(progress)
-        for batch in read_batches(_as_source(source, target, options)):
+        for batch in read_batches(open_batches(source, target, options)):
             checking.add(*batch)
             if watch is not None:
                 watch(Progress(1, checking.n_rows))
@@ -173,34 +175,30 @@ class _Checking:
             mean = np.asarray(batch.rows.mean(axis=0, dtype=np.float64)).ravel()
             target_mean = batch.targets.mean(axis=0)
         preparation = Preparation(mean, target_mean, stream.feature_scale, stream.fit_intercept)
-        scaled = self.coefs if stream.feature_scale is None else self._scaled(stream.feature_scale)
+        scale = stream.feature_scale
+        scaled = self.coefs if scale is None else self.coefs * scale[:, None]
         return new_pass(
             is_sparse(batch.rows), preparation, scaled, np.arange(n_targets), np.zeros(n_targets)
         )
-
-    def _scaled(self, scale: Float64) -> Float64:
-        return self.coefs * scale[:, None]
 
     def certificate(self, alpha: float) -> Certificate:
         """Return the proof, once all rows are in."""
         if self.sums is None:
             raise ValueError("the source has no rows, or none with a weight: give some")
-        query, totals = self.stream._query(), self.sums.finish()
-        preparation, scale = self.sums.preparation, query.scale
-        shift = totals.shift if scale is None else totals.shift * scale
-        means = Refinement(
-            mean=preparation.mean + shift,
-            target_mean=preparation.target_mean + totals.target_shift,
-            mean_error=totals.shift_error,
-            target_mean_error=totals.target_shift_error,
-        )
+        query, totals = self.stream.refining([alpha]).query, self.sums.finish()
         point = self.sums.vectors
         size = column_norms(totals.lifted) + alpha * column_norms(point)
-        found = Refined.plain(
-            alpha, 1, point, totals.lifted - alpha * point, totals.lifted_error + 4 * UNIT * size
-        )
+        error = totals.lifted_error + 4 * UNIT * size
+        found = Refined.plain(alpha, 1, point, totals.lifted - alpha * point, error)
+        means = Refinement.of(self.sums.preparation, totals, {alpha: found})
         best = means.target_mean - means.mean @ self.coefs if query.centred else 0.0
-        certificate = certify(query, means, found, np.abs(self.intercept - best))
+        certificate = certify(
+            query,
+            means,
+            found,
+            unchanged=lambda: True,  # nobody else has this stream
+            intercept_error=np.abs(self.intercept - best),
+        )
         certificate = certificate.of_target(0) if self.single else certificate
         read = partial(read_rows, owner=NAME, n_features=len(self.coefs), names=self.names)
         return replace(certificate, read=read)
@@ -227,13 +225,3 @@ def _as_intercepts(intercept: Any, n_targets: int) -> Float64:
             f"intercept={intercept!r} does not fit: give a finite number, or one for each target"
         )
     return np.broadcast_to(values.astype(np.float64), (n_targets,))
-
-
-def _as_source(source: Any, target: Any, options: dict[str, Any]) -> Any:
-    """Return batches; a tuple of arrays is one."""
-    if isinstance(source, tuple) and len(source) in (2, 3):
-        if not isinstance(source[0], str | os.PathLike | tuple):
-            source = [source]
-    elif isinstance(source, np.ndarray):
-        raise TypeError("the source is an array without targets: give (X, y)")
-    return open_batches(source, target, options)

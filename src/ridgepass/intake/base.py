@@ -26,6 +26,14 @@ class Batch(NamedTuple):
     origin: Rows | None = None
     target_origin: Rows | None = None
 
+    @classmethod
+    def present(cls, rows: Any, targets: Float64, weights: Float64 | None) -> "Batch":
+        """Return a batch without the rows of no weight."""
+        if weights is None or weights.all():
+            return cls(rows, targets, weights)
+        there = weights > 0
+        return cls(rows[there], targets[there], weights[there])
+
 
 class Intake(ABC):
     """Holds the rows of the block that is not yet full, and what preparing a block needs.

@@ -1,5 +1,6 @@
 """The certificate of coefficients whose residual is known."""
 
+from collections.abc import Callable
 from functools import partial
 
 import numpy as np
@@ -14,7 +15,12 @@ from ridgepass.solve.worst_case import known
 
 
 def certify(
-    query: Query, means: Refinement, found: Refined, intercept_error: Float64 | None = None
+    query: Query,
+    means: Refinement,
+    found: Refined,
+    *,
+    unchanged: Callable[[], bool],
+    intercept_error: Float64 | None = None,
 ) -> Certificate:
     """Bound the distance of an answer from exact ridge, for every target.
 
@@ -26,6 +32,8 @@ def certify(
         The means, and what is left of their rounding.
     found : Refined
         The answer.
+    unchanged : callable
+        Whether the sketch is still what ``query`` looked at.
     intercept_error : ndarray of shape (n_targets,), optional
         How far the intercept is from the one that goes with the coefficients.
     """
@@ -36,17 +44,18 @@ def certify(
     )
     # What the first pass knows holds for any coefficients; of the exact method it knows all.
     absolute, relative = np.fmin(absolute, first[0]), np.fmin(relative, first[1])
-    norms, largest = column_norms(coef), query.largest_possible() + alpha
+    norms = column_norms(coef)
     rounding = 4 * UNIT * norms  # of the sum, and of going to original units and back
-    absolute, energy = absolute + rounding, energy + rounding * np.sqrt(largest)
+    absolute, energy = absolute + rounding, energy + rounding * np.sqrt(means.mass + alpha)
     relative = relative + 4 * UNIT * (1 + relative)
     offset = _intercept_error(query, means, norms, absolute)
-    if intercept_error is not None:
+    if intercept_error is not None:  # it is the same for every row, and centred rows sum up to zero
+        energy = np.hypot(energy, np.sqrt(query.weight) * intercept_error)
         offset = offset + intercept_error
     covariance = solver.covariance
     by_sketch = None
     if alpha > 0 and isinstance(covariance, LowRank) and covariance.loss_bound is not None:
-        by_sketch = partial(leverages, covariance, alpha, query.moved)
+        by_sketch = partial(_leverages, covariance, alpha, query.moved, unchanged)
     return Certificate(
         alpha=alpha,
         covariance_bound=solver.covariance_error(alpha) + query.moved,
@@ -61,6 +70,20 @@ def certify(
         passes=found.passes,
         leverages=by_sketch,
     )
+
+
+def _leverages(
+    covariance: LowRank,
+    alpha: float,
+    moved: float,
+    unchanged: Callable[[], bool],
+    vectors: Float64,
+) -> Float64:
+    """Ask the sketch, unless it has changed meanwhile: a certificate is for good, views are not."""
+    found = leverages(covariance, alpha, moved, vectors) if unchanged() else None
+    if found is None or not unchanged():
+        found = np.square(column_norms(vectors) / np.sqrt(alpha))
+    return found
 
 
 def _intercept_error(query: Query, means: Refinement, norms: Float64, absolute: Float64) -> Float64:

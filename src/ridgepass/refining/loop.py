@@ -14,7 +14,7 @@ from ridgepass.refining.certify import certify
 from ridgepass.refining.passes import new_pass
 from ridgepass.refining.refined import Correct, Refined, Refinement
 from ridgepass.refining.same_rows import check_row_count, check_same_rows, signs_for
-from ridgepass.refining.sums import UNIT, Preparation, Totals
+from ridgepass.refining.sums import UNIT, Pass, Preparation
 from ridgepass.solve import DenseSolver, curvature_bound
 
 Read = Callable[[], Iterable[Batch]]
@@ -26,7 +26,8 @@ class Progress(NamedTuple):
     Attributes
     ----------
     number : int
-        The pass under way or just finished, the first refining one being 2.
+        The pass under way or just finished, of the alpha that has had most; the first refining one
+        is 2.
     rows : int
         Rows of it that were read.
     relative : float or None
@@ -63,18 +64,22 @@ class Refining:
         self.alphas = list(dict.fromkeys(alphas))
         self.refinement = self._before = before
         self._correct: dict[float, Correct] = {}
+        self._certified: tuple[Refinement | None, float] | None = None
 
     def relative(self) -> float:
         """Return the certified relative error, the largest of all targets and alphas."""
-        return max(float(np.max(self._relative(alpha))) for alpha in self.alphas)
+        if self._certified is None or self._certified[0] is not self.refinement:
+            found = max(float(np.max(self._relative(alpha))) for alpha in self.alphas)
+            self._certified = self.refinement, found
+        return self._certified[1]
 
     def run(
         self, read: Read, *, passes: int, tol: float | None = None, watch: Watch | None = None
     ) -> Refinement | None:
         """Read the rows ``passes`` times, or fewer if ``tol`` or the limit of rounding is reached.
 
-        Returns what is known then, also of alphas that were not asked for; the same as before if
-        no pass was needed.
+        Returns what is known then, also of alphas that were not asked for; the same as before if no
+        pass was needed. Should reading fail, ``refinement`` has what was found until then.
         """
         done = 0
         while done < passes and not (tol is not None and self.relative() <= tol):
@@ -84,8 +89,9 @@ class Refining:
             done += 1
         return self.refinement
 
-    def joined(self, found: Refinement | None, now: Refinement | None) -> Refinement | None:
+    def joined(self, now: Refinement | None) -> Refinement | None:
         """Return what was found with what others have found meanwhile, at other alphas."""
+        found = self.refinement
         if found is None or now is None or now is self._before:
             return found
         mine = {alpha: found.by_alpha[alpha] for alpha in self.alphas if alpha in found.by_alpha}
@@ -103,7 +109,7 @@ class Refining:
         found = self._known(alpha)
         if found is None or self.refinement is None:
             return self.query.certificate(alpha).relative
-        return certify(self.query, self.refinement, found).relative
+        return certify(self.query, self.refinement, found, unchanged=lambda: False).relative
 
     def _pass(self, read: Read, watch: Watch | None) -> None:
         n_targets = len(self.query.target_mass)
@@ -118,30 +124,34 @@ class Refining:
             vectors.append(starts[alpha] if found is None or begins else found.direction)
             targets.append(np.arange(n_targets) if begins else np.full(n_targets, -1))
         number = 1 + max(1 if found is None else found.passes for found in known.values())
-        totals = self._sums(read, np.hstack(vectors), np.concatenate(targets), number, watch)
+        # By columns, as they are multiplied, so that there is no second copy.
+        together = np.vstack([one.T for one in vectors]).T
+        sums = self._sums(read, together, np.concatenate(targets), number, watch)
+        totals = sums.finish()
+        check_same_rows(self.query, totals, sums.signs)
         lifted = np.hsplit(totals.lifted, len(known))
         errors = np.split(totals.lifted_error, len(known))
         by_alpha = {} if self.refinement is None else dict(self.refinement.by_alpha)
         for (alpha, found), product, error in zip(known.items(), lifted, errors, strict=True):
             correct, curvature = self._corrector(alpha), partial(self._curvature, alpha)
             if found is None or alpha in starts:
-                start, passes = starts[alpha], 2 if found is None else found.passes + 1
+                start = starts[alpha]
                 residual = product - alpha * start
                 error = error + 4 * UNIT * (column_norms(product) + alpha * column_norms(start))
                 by_alpha[alpha] = Refined.begun(
-                    alpha, passes, start, residual, error, correct, curvature
+                    alpha, start, residual, error, correct, curvature, before=found
                 )
             else:
                 image = alpha * found.direction - product
                 error = error + 4 * UNIT * (column_norms(product) + column_norms(image))
                 by_alpha[alpha] = found.advanced(image, error, correct, curvature)
-        self.refinement = replace(self._means(totals), by_alpha=by_alpha)
+        self.refinement = Refinement.of(sums.preparation, totals, by_alpha)
         if watch is not None:
             watch(Progress(number, totals.n_rows, self.relative()))
 
     def _sums(
         self, read: Read, vectors: Float64, targets: Any, number: int, watch: Watch | None
-    ) -> Totals:
+    ) -> Pass:
         """Read all rows once."""
         query = self.query
         signs = signs_for(query.target_mass)
@@ -153,9 +163,7 @@ class Refining:
             sums.add(batch.rows, batch.targets, batch.weights)
             if watch is not None:
                 watch(Progress(number, rows))
-        totals = sums.finish()
-        check_same_rows(query, totals, signs)
-        return totals
+        return sums
 
     def _corrector(self, alpha: float) -> Correct:
         solver = self.query.solver
@@ -169,13 +177,3 @@ class Refining:
 
     def _curvature(self, alpha: float, vectors: Float64) -> Float64:
         return curvature_bound(self.query.solver, alpha, vectors, self.query.moved)
-
-    def _means(self, totals: Totals) -> Refinement:
-        query = self.query
-        shift = totals.shift if query.scale is None else totals.shift * query.scale
-        return Refinement(
-            mean=query.mean + shift,
-            target_mean=query.target_mean + totals.target_shift,
-            mean_error=totals.shift_error,
-            target_mean_error=totals.target_shift_error,
-        )

@@ -12,15 +12,17 @@ from ridgepass.sketch import Dense
 
 # Bounds on rounding, several of them rough: the same rows must never be taken for others.
 LENIENCE = 4.0
-# Squares in float32 have roundings that no account is kept of: those of changes of units.
-SQUARES = 1e-6
+GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0  # its multiples are spread evenly between whole numbers
 
 
 def signs_for(target_mass: Float64) -> Float64:
-    """Return what makes one target of all, each with the same say."""
+    """Return what makes one target of all, each with about the same say and no two alike.
+
+    Targets that change places must show, also those of the same mean and variance.
+    """
     roots = np.sqrt(target_mass)
-    alternating = np.where(np.arange(len(roots)) % 2, -1.0, 1.0)
-    return np.divide(alternating, roots, out=np.zeros_like(roots), where=roots > 0)
+    weights: Float64 = 1.0 + np.modf(np.arange(len(roots)) * GOLDEN)[0]
+    return np.divide(weights, roots, out=np.zeros_like(roots), where=roots > 0)
 
 
 def check_row_count(n_rows: int, expected: int) -> None:
@@ -68,6 +70,8 @@ def _check_features(query: Query, totals: Totals, steps: float) -> None:
     near = away + query.displacement + root * totals.shift_error
     if root * column_norms(totals.shift[:, None])[0] > LENIENCE * near:
         _refuse("the features' means are others")
+    if query.scale is not None:
+        return  # squares in units that have changed are not kept exactly
     if isinstance(covariance, Dense):
         rounding = len(mean) * covariance.error
     elif covariance.loss_bound is not None:
@@ -75,7 +79,7 @@ def _check_features(query: Query, totals: Totals, steps: float) -> None:
     else:
         return  # it keeps no account of its squares
     moved = (2 * math.sqrt(totals.mass) + query.displacement) * query.displacement
-    doubt = moved + rounding + totals.mass_error + near**2 + SQUARES * totals.mass
+    doubt = moved + rounding + totals.mass_error + near**2
     if abs(totals.mass - covariance.mass) > LENIENCE * doubt:
         _refuse("the features' variance is another")
 

@@ -29,7 +29,8 @@ class Certificate:
         At least ‖x̂ − x‖₂/‖x‖₂.
     energy_bound : float or ndarray of shape (n_targets,)
         At least √(‖A(x̂ − x)‖² + alpha·‖x̂ − x‖²): how far predictions for the rows seen are from
-        exact ridge's, taken together, and a little more.
+        exact ridge's, taken together, and a little more. What is known of the intercept's error
+        counts too.
     passes : int
         How many passes over the rows the bounds rest on.
     mean : ndarray of shape (n_features,) or None
@@ -37,7 +38,8 @@ class Certificate:
     scale : ndarray of shape (n_features,) or None
         What columns are divided by.
     offset : float or ndarray of shape (n_targets,)
-        What rounding of the intercept may add to any prediction.
+        What the intercept may add to any prediction: its rounding, and for `ridgepass.verify` its
+        distance from the one that goes with the coefficients.
     rounding : float or ndarray of shape (n_targets,)
         What rounding of ⟨a, x̂⟩ may add, for each unit of the length of a.
     n_features : int
@@ -55,7 +57,7 @@ class Certificate:
     energy_bound: float | Float64
     mean: Float64 | None = field(repr=False)
     scale: Float64 | None = field(repr=False)
-    offset: float | Float64 = field(repr=False)
+    offset: float | Float64
     rounding: float | Float64 = field(repr=False)
     n_features: int
     passes: int = 1

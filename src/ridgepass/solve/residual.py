@@ -65,11 +65,10 @@ def by_residual(
             energy += residual_error / root
             start, off, furthest, share = worst_from(covariance, alpha, residual, step, coef)
             reach = column_norms(start) + furthest
-            slack = (
-                off + (residual_error + chain * ((alpha + covariance.mass) * reach + size)) / alpha
-            )
-            slack += (covariance.rounding + moved) * reach / alpha
-            absolute = np.fmin(np.fmin(absolute, furthest + slack), energy / root)
+            slack = residual_error + chain * ((alpha + covariance.mass) * reach + size)
+            slack = (slack + (covariance.rounding + moved) * reach) / alpha
+            absolute = np.fmin(np.fmin(absolute, off + furthest + slack), energy / root)
+            slack = off + (1 + share) * slack  # it is exact ridge that is off by it, not x̂
             relative = share + over(slack * (1 + share), whole - slack)
         relative = np.fmin(relative, over(absolute, whole - absolute))
     return known(absolute), known(relative), known(energy)
