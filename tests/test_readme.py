@@ -57,6 +57,14 @@ def test_the_peers_are_those_of_the_committed_run(readme):
     assert table.count("\n") > 10
 
 
+@pytest.mark.parametrize("page", ["README.md", "docs/refining.md"])
+def test_the_passes_are_those_of_the_committed_run(page):
+    results = (ROOT / "benchmarks" / "results" / "refining.md").read_text(encoding="utf-8")
+    lines = quoted((ROOT / page).read_text(encoding="utf-8"), "refining").splitlines()
+    assert len(lines) >= 8
+    assert set(lines) <= set(results.splitlines())
+
+
 def test_the_claims_are_those_of_the_committed_run(readme):
     claims = (ROOT / "experiments" / "results" / "claims.md").read_text(encoding="utf-8")
     (summary,) = re.findall(r"^Of \d+ claims of the paper: .*\.$", claims, flags=re.MULTILINE)
