@@ -100,6 +100,11 @@ class Answers:
             certificate = certify(query, self._refinement, refined, unchanged=unchanged)
         return certificate.of_target(0) if self._seen.single else certificate
 
+    def passes(self, alpha: float) -> int:
+        """Return how many passes over the rows ``solve(alpha)`` rests on."""
+        known = {} if self._refinement is None else self._refinement.by_alpha
+        return known[alpha].passes if alpha in known else 1
+
     def generalised_error(self, alphas: Sequence[float] | Float64) -> Float64:
         """Estimate the mean squared error on new rows by generalised cross-validation.
 

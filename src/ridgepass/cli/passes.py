@@ -59,11 +59,11 @@ class Passes:
 
     def warn(self, model: Any) -> None:
         """Say so if the tolerance was not reached."""
-        error, passes = certified(model), passes_of(model)
+        error = None if self.tol is None else certified(model)
         if self.tol is None or (error is not None and error <= self.tol):
             return
         remedy = "give more --passes, or a larger --sketch-size"
-        if passes < self.most:
+        if passes_of(model) < self.most:
             remedy = "rounding allows no more"
         say(
             f"ridgepass: warning: the certified error is {share(error)}, not yet "

@@ -59,7 +59,9 @@ def certified(model: Any) -> float | None:
 
 def passes_of(model: Any) -> int:
     """Return how many passes over the data a model's answer rests on."""
-    passes: int = model.certificate().passes
+    learned = model._trained()
+    with learned.lock:
+        passes: int = learned.stream.passes(model._alpha_in_use())
     return passes
 
 
