@@ -43,15 +43,15 @@ def sketched(alpha=ALPHA, **options):
     return StreamingRidge(alpha, **{"method": "rfd", "sketch_size": 8, **options})
 
 
-def near(found, wanted, tolerance=1e-8):
+def assert_near(found, wanted, tolerance=1e-8):
     size = np.abs(wanted).max()
     np.testing.assert_allclose(found, wanted, rtol=0, atol=tolerance * size)
 
 
 def assert_exact(model, exact, X):
-    near(model.coef_, exact.coef_)
-    near(model.intercept_, exact.intercept_)
-    near(model.predict(X), exact.predict(X))
+    assert_near(model.coef_, exact.coef_)
+    assert_near(model.intercept_, exact.intercept_)
+    assert_near(model.predict(X), exact.predict(X))
 
 
 def assert_same(left, right):
@@ -96,12 +96,12 @@ def test_targets_weights_and_intercepts(n_targets, fit_intercept, weighted):
     model.refine(X, y, weights, passes=ENOUGH)
     exact = Ridge(ALPHA, fit_intercept=fit_intercept).fit(X, y, weights)
     assert model.coef_.shape == before.shape
-    near(model.coef_, np.reshape(exact.coef_, before.shape))
+    assert_near(model.coef_, np.reshape(exact.coef_, before.shape))
     if fit_intercept:
-        near(model.intercept_, exact.intercept_)
+        assert_near(model.intercept_, exact.intercept_)
     else:
         assert model.intercept_ == 0.0
-    near(model.predict(X).reshape(N_ROWS, -1), exact.predict(X).reshape(N_ROWS, -1))
+    assert_near(model.predict(X).reshape(N_ROWS, -1), exact.predict(X).reshape(N_ROWS, -1))
     assert np.abs(before - model.coef_).max() > 1e-3  # there was something to refine
 
 
@@ -115,9 +115,9 @@ def test_standardized(weighted):
         pipeline.fit(X, y, standardscaler__sample_weight=weights, ridge__sample_weight=weights)
     else:
         pipeline.fit(X, y)
-    near(model.scale_, pipeline[0].scale_)
-    near(model.predict(X), pipeline.predict(X))
-    near(model.coef_, pipeline[1].coef_ / pipeline[0].scale_)
+    assert_near(model.scale_, pipeline[0].scale_)
+    assert_near(model.predict(X), pipeline.predict(X))
+    assert_near(model.coef_, pipeline[1].coef_ / pipeline[0].scale_)
 
 
 @pytest.mark.parametrize("fit_intercept", [False, True])
@@ -127,8 +127,8 @@ def test_scaled(fit_intercept):
     model = sketched(feature_scale=scale, fit_intercept=fit_intercept).fit(X, y)
     model.refine(X, y, passes=ENOUGH)
     exact = Ridge(ALPHA, fit_intercept=fit_intercept).fit(X / scale, y)
-    near(model.coef_ * scale, exact.coef_)
-    near(model.predict(X), exact.predict(X / scale))
+    assert_near(model.coef_ * scale, exact.coef_)
+    assert_near(model.predict(X), exact.predict(X / scale))
 
 
 @pytest.mark.parametrize("standardize", [False, True])
@@ -146,8 +146,8 @@ def test_stores_and_types(dtype, store, standardize):
     wide = X.astype(float)
     scale = model.scale_ if standardize else 1.0
     exact = Ridge(ALPHA).fit(wide / scale, y, weights)
-    near(model.coef_ * scale, exact.coef_)
-    near(model.predict(rows), exact.predict(wide / scale))
+    assert_near(model.coef_ * scale, exact.coef_)
+    assert_near(model.predict(rows), exact.predict(wide / scale))
 
 
 @pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
@@ -157,8 +157,8 @@ def test_frames(frame):
     rows = frame(dict(zip(names, X.T, strict=True)))
     model = sketched().fit(rows, y).refine(rows, pd.Series(y), passes=ENOUGH)
     exact = Ridge(ALPHA).fit(X, y)
-    near(model.coef_, exact.coef_)
-    near(model.predict(rows), exact.predict(X))
+    assert_near(model.coef_, exact.coef_)
+    assert_near(model.predict(rows), exact.predict(X))
     assert_same(model, sketched().fit(X, y).refine(X, y, passes=ENOUGH))
     content = to_bytes(model)
     with pytest.raises(ValueError, match="same order"):
@@ -233,9 +233,9 @@ def test_classifiers(kind, class_weight, weighted):
     if class_weight == {"ash": 0.0}:  # all targets are one
         assert np.abs(model.coef_).max() < 1e-12
         return
-    near(model.coef_, np.reshape(exact.coef_, model.coef_.shape))
-    near(model.intercept_, exact.intercept_)
-    near(model.decision_function(X), exact.decision_function(X))
+    assert_near(model.coef_, np.reshape(exact.coef_, model.coef_.shape))
+    assert_near(model.intercept_, exact.intercept_)
+    assert_near(model.decision_function(X), exact.decision_function(X))
     np.testing.assert_array_equal(model.predict(X), exact.predict(X))
 
 
@@ -323,7 +323,7 @@ def test_a_missed_tolerance_warns():
     assert model.certificate().passes == 3
     with pytest.warns(ConvergenceWarning, match="rounding allows no more"):
         model.refine(X, y, tol=1e-30, passes=ENOUGH)
-    near(model.coef_, Ridge(ALPHA).fit(X, y).coef_)
+    assert_near(model.coef_, Ridge(ALPHA).fit(X, y).coef_)
 
 
 def test_nothing_is_read_once_it_is_good_enough():
@@ -368,12 +368,12 @@ def test_several_alphas_in_the_same_passes():
         assert sibling.certificate().passes == (4 if refined else 1)
         assert bound < first if refined else bound == first
         one = sketched(alpha).fit(X, y).refine(X, y, passes=3) if refined else plain
-        near(coef, one.coef_, 1e-12)
+        assert_near(coef, one.coef_, 1e-12)
     np.testing.assert_array_equal(model.coef_, plain.coef_)  # its own alpha was not among them
     model.refine(X, y, passes=ENOUGH)
     assert model.at(200.0).certificate().passes == 4
     assert model.certificate(20.0).passes == 4
-    near(model.coef_, Ridge(ALPHA).fit(X, y).coef_)
+    assert_near(model.coef_, Ridge(ALPHA).fit(X, y).coef_)
 
 
 def test_a_single_alpha_may_come_without_a_list():
@@ -471,10 +471,10 @@ def test_another_alpha_and_back():
     model.set_params(alpha=70.0)
     plain = sketched(70.0).fit(X, y)
     np.testing.assert_array_equal(model.coef_, plain.coef_)
-    near(model.intercept_, plain.intercept_, 1e-14)  # from better means
+    assert_near(model.intercept_, plain.intercept_, 1e-14)  # from better means
     assert model.certificate().passes == 1
     model.refine(X, y, passes=ENOUGH)
-    near(model.coef_, Ridge(70.0).fit(X, y).coef_)
+    assert_near(model.coef_, Ridge(70.0).fit(X, y).coef_)
     model.set_params(alpha=ALPHA)
     np.testing.assert_array_equal(model.coef_, refined)
     assert model.certificate().passes == 4
@@ -527,7 +527,7 @@ def test_rows_in_any_order(order):
     if order == "shuffled":
         rows = np.random.default_rng(0).permutation(N_ROWS)
     model = sketched().fit(X, y).refine(X[rows], y[rows], passes=3)
-    near(model.coef_, sketched().fit(X, y).refine(X, y, passes=3).coef_, 1e-12)
+    assert_near(model.coef_, sketched().fit(X, y).refine(X, y, passes=3).coef_, 1e-12)
 
 
 OTHERS = {
@@ -615,7 +615,7 @@ def test_least_squares_has_passes_but_no_tolerance():
     with pytest.raises(ValueError, match=r"alpha=0 has no certificate, .*: give passes instead"):
         model.refine(X, y, tol=1e-3)
     model.refine(X, y, passes=2)
-    near(model.coef_, np.linalg.lstsq(X - X.mean(0), y - y.mean(), rcond=None)[0])
+    assert_near(model.coef_, np.linalg.lstsq(X - X.mean(0), y - y.mean(), rcond=None)[0])
 
 
 def test_nothing_to_refine_before_training():

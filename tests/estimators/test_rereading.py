@@ -39,7 +39,7 @@ def new(**options):
     return StreamingRidge(ALPHA, **{"method": "rfd", "sketch_size": 8, **options})
 
 
-def near(found, wanted, tolerance=1e-8):
+def assert_near(found, wanted, tolerance=1e-8):
     np.testing.assert_allclose(found, wanted, rtol=0, atol=tolerance * np.abs(wanted).max())
 
 
@@ -110,13 +110,13 @@ def test_every_source_comes_to_exact_ridge(folder, kind):
     arguments, options = SOURCES[kind](folder)
     model = new(standardize=True).fit(X, Y, W).refine(*arguments, passes=ENOUGH, **options)
     exact = Ridge(ALPHA).fit(X / model.scale_, Y, W)
-    near(model.coef_ * model.scale_, exact.coef_)
-    near(model.intercept_, exact.intercept_)
+    assert_near(model.coef_ * model.scale_, exact.coef_)
+    assert_near(model.intercept_, exact.intercept_)
 
 
 def test_text_comes_to_the_same(folder):
     model = new().fit(X, Y, W).refine(folder / "rows.csv", "y", weight="w", passes=ENOUGH)
-    near(model.coef_, Ridge(ALPHA).fit(X, Y, W).coef_)
+    assert_near(model.coef_, Ridge(ALPHA).fit(X, Y, W).coef_)
 
 
 def test_arrays_in_files(folder):
@@ -133,7 +133,7 @@ def test_sparse_text(folder):
     rows = sparse.csr_array(X.to_numpy())
     wanted = new().fit(rows, Y).refine(rows, Y, passes=3)
     model = new().fit(rows, Y).refine(folder / "rows.svm", passes=3)
-    near(model.coef_, wanted.coef_, 1e-12)
+    assert_near(model.coef_, wanted.coef_, 1e-12)
     assert model.certificate().passes == 4
 
 
@@ -163,7 +163,7 @@ def test_a_path_alone_will_do(folder, kind, saved):
     rows = FRAME[100:200] if kind == "one file" else FRAME
     columns = NAMES[:20] if kind == "some columns" else NAMES
     exact = Ridge(ALPHA).fit(rows[columns], rows["y"], rows["w"] if "weight" in options else None)
-    near(model.coef_, exact.coef_)
+    assert_near(model.coef_, exact.coef_)
 
 
 @pytest.mark.parametrize(
@@ -217,8 +217,8 @@ def test_missing_values_and_groups_as_in_training(tmp_path, nulls, ending, saved
     model.refine(path, passes=ENOUGH)
     rows, targets, weights = filled(frame, nulls)
     exact = Ridge(ALPHA).fit(rows, targets, weights)
-    near(model.coef_, exact.coef_)
-    near(model.intercept_, exact.intercept_)
+    assert_near(model.coef_, exact.coef_)
+    assert_near(model.intercept_, exact.intercept_)
     assert model.certificate().relative < 1e-9
     assert model.refine(path, "y", weight="w", one_hot="kind", nulls=nulls, alphas=[20.0])
     assert model.certificate(20.0).passes == 2
