@@ -8,7 +8,7 @@ import numpy as np
 from ridgepass import validation
 from ridgepass.kernels import Float64
 from ridgepass.query import Query
-from ridgepass.refining import Refinement, certify
+from ridgepass.refining import Refined, Refinement, certify
 from ridgepass.solve import Certificate, DenseSolver
 from ridgepass.state import State
 
@@ -52,11 +52,11 @@ class Answers:
 
     def _coefs(self, query: Query, alphas: Sequence[float]) -> Float64:
         """Return coefficients of the scaled columns, refined ones where there are any."""
-        known = {} if self._refinement is None else self._refinement.by_alpha
-        others = [alpha for alpha in alphas if alpha not in known]
-        if len(others) == len(alphas):
+        refined = {alpha: self._refined(alpha) for alpha in alphas}
+        found = {alpha: one.answer for alpha, one in refined.items() if one is not None}
+        if not found:
             return query.solver.solve(alphas)
-        found = {alpha: known[alpha].answer for alpha in alphas if alpha in known}
+        others = [alpha for alpha in refined if alpha not in found]
         if others:
             found |= zip(others, query.solver.solve(others), strict=True)
         return np.stack([found[alpha] for alpha in alphas])
@@ -92,7 +92,7 @@ class Answers:
         """
         value = validation.as_alpha(alpha)
         query = self._solvable(value)
-        refined = None if self._refinement is None else self._refinement.by_alpha.get(value)
+        refined = self._refined(value)
         if refined is None or self._refinement is None:
             certificate = query.certificate(value)
         else:
@@ -102,8 +102,11 @@ class Answers:
 
     def passes(self, alpha: float) -> int:
         """Return how many passes over the rows ``solve(alpha)`` rests on."""
-        known = {} if self._refinement is None else self._refinement.by_alpha
-        return known[alpha].passes if alpha in known else 1
+        refined = self._refined(alpha)
+        return 1 if refined is None else refined.passes
+
+    def _refined(self, alpha: float) -> Refined | None:
+        return None if self._refinement is None else self._refinement.by_alpha.get(alpha)
 
     def generalised_error(self, alphas: Sequence[float] | Float64) -> Float64:
         """Estimate the mean squared error on new rows by generalised cross-validation.
@@ -158,7 +161,7 @@ class Answers:
         otherwise estimated. A number, or one for each target.
         """
         value = validation.as_alpha(alpha)
-        refined = None if self._refinement is None else self._refinement.by_alpha.get(value)
+        refined = self._refined(value)
         if refined is None:
             coefs = self.solve([value])
             scores = self.r_squared(coefs, self.intercept(coefs))[0]

@@ -218,7 +218,7 @@ DAMAGE = {
     **{f"{name} short": broken(name, lambda v: v[1:]) for name in [*ARRAYS, *OWN_ARRAYS]},
     **{f"{name} float32": broken(name, lambda v: v.astype("f4")) for name in [*ARRAYS, "mean"]},
     **{f"{name} no array": broken(name, 1.0, 1) for name in ARRAYS},
-    **{f"{name} missing": broken(name, None) for name in ("alpha", "passes", "measured")},
+    **{f"{name} missing": broken(name, None) for name in ("alpha", "passes", "stalled")},
     "mean_error missing": broken("mean_error", None),
     "mean_error no number": broken("mean_error", "much"),
     "alphas missing": broken("alphas", None),
@@ -231,7 +231,8 @@ DAMAGE = {
     "alpha whole": broken("alpha", 1),
     "one pass": broken("passes", 1),
     "half a pass": broken("passes", 2.5),
-    "measured a number": broken("measured", 1),
+    "stalled a number": broken("stalled", 1),
+    "stalled of numbers": broken("stalled", np.zeros(2)),
     "no group": lambda kept: kept.update(refinement=[1]),
 }
 

@@ -199,7 +199,7 @@ def other_type(tree, header):
     header[name]["dtype"] = "I64"
 
 
-PARTS = ("point", "residual", "direction", "step", "power", "error", "passes", "measured", "alpha")
+PARTS = ("point", "residual", "direction", "step", "power", "error", "passes", "stalled", "alpha")
 MEANS = ("mean", "target_mean", "mean_error", "target_mean_error", "alphas")
 DAMAGES = {
     **{f"no {name}": drop("alphas", 0, name) for name in PARTS},
@@ -209,7 +209,7 @@ DAMAGES = {
     "one pass": put("alphas", 0, "passes", value=1),
     "half a pass": put("alphas", 0, "passes", value=2.5),
     "true passes": put("alphas", 0, "passes", value=True),
-    "neither true nor false": put("alphas", 0, "measured", value=1),
+    "neither true nor false": put("alphas", 0, "stalled", value=1),
     "a negative alpha": put("alphas", 0, "alpha", value=-1.0),
     "an infinite alpha": put("alphas", 0, "alpha", value="inf"),
     "an alpha that is no number": put("alphas", 0, "alpha", value="nan"),

@@ -162,9 +162,7 @@ class Training:
 
         with _stop_asked(self.saving is not None):
             try:
-                if self.passes.wanted(model):
-                    keep()
-                self.passes.run(model, Batches(source), quiet=self.quiet, after=keep)
+                self.passes.run(model, Batches(source), quiet=self.quiet, keep=keep)
             except KeyboardInterrupt:
                 if self.saving is None:
                     raise

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ridgepass.cli.progress import Watch
-from ridgepass.cli.show import certified, passes_of, say, share
+from ridgepass.cli.show import as_certified, certified, passes_of, say, share
 from ridgepass.data import Batches
 from ridgepass.estimators.refinable import MOST_PASSES
 from ridgepass.refining import Progress
@@ -30,37 +30,37 @@ class Passes:
         default = 1 if tol is None else 1 + MOST_PASSES
         return cls(default if passes is None else passes, tol)
 
-    def wanted(self, model: Any) -> bool:
-        """Whether the model is to be made better still."""
-        if passes_of(model) >= self.most:
-            return False
-        if self.tol is None:
-            return True
-        error = certified(model)
-        return error is None or error > self.tol
-
-    def run(self, model: Any, batches: Batches, *, quiet: bool, after: Callable[[], None]) -> None:
-        """Read again as often as wanted; ``after`` is called when a pass is done."""
-        while self.wanted(model):
+    def run(self, model: Any, batches: Batches, *, quiet: bool, keep: Callable[[], None]) -> None:
+        """Read again as often as wanted; ``keep`` is called before that, and after each pass."""
+        error = None if self.tol is None else certified(model)
+        while passes_of(model) < self.most and not self._met(error):
             number = passes_of(model) + 1
+            if number == 2:
+                keep()
+            told: list[Progress] = []
             with Watch(model.n_samples_seen_, None, quiet=quiet, label=f"pass {number}:") as watch:
 
-                def update(progress: Progress, watch: Watch = watch) -> None:
+                def update(progress: Progress, watch: Watch = watch, told: Any = told) -> None:
                     watch.update(progress.rows, 0)
+                    told[:] = [progress]
 
                 model.refine(batches, progress=update)
-            if passes_of(model) < number:
+            if not told:
                 if not quiet:
                     say(f"pass {number} is not needed: rounding is all that is left")
                 break
+            error = as_certified(told[0].relative)
             if not quiet:
-                say(f"pass {number}: certified error {share(certified(model))}")
-            after()
+                say(f"pass {number}: certified error {share(error)}")
+            keep()
+
+    def _met(self, error: float | None) -> bool:
+        return self.tol is not None and error is not None and error <= self.tol
 
     def warn(self, model: Any) -> None:
         """Say so if the tolerance was not reached."""
         error = None if self.tol is None else certified(model)
-        if self.tol is None or (error is not None and error <= self.tol):
+        if self.tol is None or self._met(error):
             return
         remedy = "give more --passes, or a larger --sketch-size"
         if passes_of(model) < self.most:

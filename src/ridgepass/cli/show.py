@@ -53,8 +53,12 @@ def share(value: float | None) -> str:
 
 def certified(model: Any) -> float | None:
     """Return the certified relative error of a model, the largest of its targets; None for none."""
-    worst = float(np.max(model.certificate().relative))
-    return worst if np.isfinite(worst) else None
+    return as_certified(float(np.max(model.certificate().relative)))
+
+
+def as_certified(worst: float | None) -> float | None:
+    """Return a bound if it says anything."""
+    return worst if worst is not None and np.isfinite(worst) else None
 
 
 def passes_of(model: Any) -> int:

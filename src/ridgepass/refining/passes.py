@@ -20,14 +20,11 @@ SPARSE_ROWS = (1 << 10, 1 << 15)
 class DensePass(Pass):
     """Rows are written out as they are to be multiplied, into a block that stays in the cache."""
 
-    def __init__(
-        self, preparation: Preparation, vectors: Float64, targets: Any, signs: Float64
-    ) -> None:
-        super().__init__(preparation, vectors, targets, signs)
-        n_features = len(vectors)
+    def _set_up(self) -> None:
+        n_features = len(self.vectors)
         self.block_rows = min(max(8, BLOCK // n_features), LONGEST)
         self._rows: Float64 = np.empty((self.block_rows, n_features))
-        self._targets: Float64 = np.empty((self.block_rows, len(signs)))
+        self._targets: Float64 = np.empty((self.block_rows, len(self.signs)))
         self._weights: Float64 = np.empty(self.block_rows)
         self._filled = 0
 
@@ -76,16 +73,13 @@ class DensePass(Pass):
 class SparsePass(Pass):
     """Rows are multiplied as they are; what centring and scaling do to them is done to the sums."""
 
-    def __init__(
-        self, preparation: Preparation, vectors: Float64, targets: Any, signs: Float64
-    ) -> None:
-        super().__init__(preparation, vectors, targets, signs)
-        n_features = len(vectors)
+    def _set_up(self) -> None:
+        n_features = len(self.vectors)
         least, most = SPARSE_ROWS
         self.block_rows = min(max(least, n_features // 32), most)
-        scale = preparation.scale
+        scale = self.preparation.scale
         self._scale = np.ones(n_features) if scale is None else scale
-        self._mean = preparation.mean / self._scale
+        self._mean = self.preparation.mean / self._scale
         self._scaled = self.vectors / self._scale[:, None]
         self._offset = self._mean @ self.vectors
         self._pieces: list[tuple[Any, Float64, Float64]] = []

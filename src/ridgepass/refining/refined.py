@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from ridgepass.kernels import Float64, column_norms
 from ridgepass.refining.sums import UNIT, Preparation, Totals
-from ridgepass.snapshot import Kept, array, entry, flag, number, part, whole
+from ridgepass.snapshot import Kept, array, entry, number, part, whole
 
 Correct = Callable[[Float64], Float64]  # (K̂ + γI)⁻¹·vectors
 # Of what rounding may do at worst; the iteration goes on until then, though the certificate gains
@@ -42,15 +42,12 @@ class Refined:
     asked : ndarray of shape (n_targets,)
         ‖r‖ when it last came from the rows themselves. The iteration brings r up to date, and
         rounding adds up with that.
-    measured : bool
-        Whether r comes from the rows.
     stalled : ndarray of bool of shape (n_targets,)
-        For which targets the rows were asked for r once more in vain.
+        For which targets the rows themselves have no better r to give.
     """
 
     alpha: float
     passes: int
-    measured: bool
     stalled: NDArray[np.bool_]
     point: Float64
     residual: Float64
@@ -78,7 +75,7 @@ class Refined:
     @property
     def finished(self) -> bool:
         """Whether another pass would find nothing but rounding."""
-        return bool(self.stalled.all()) or (self.measured and self.drowned)
+        return bool(self.stalled.all())
 
     @classmethod
     def plain(
@@ -88,7 +85,7 @@ class Refined:
         none, power = np.zeros_like(point), np.zeros(point.shape[1])
         asked = column_norms(residual)
         stalled = np.zeros(len(asked), dtype=bool)
-        return cls(alpha, passes, True, stalled, point, residual, none, none, power, error, asked)
+        return cls(alpha, passes, stalled, point, residual, none, none, power, error, asked)
 
     @classmethod
     def begun(
@@ -103,14 +100,13 @@ class Refined:
     ) -> "Refined":
         """Start from coefficients whose residual one pass has found; ``before`` gave them."""
         asked, passes = column_norms(residual), 2
-        stalled = np.zeros(len(asked), dtype=bool)
+        stalled = ~_stands(residual, error)
         if before is not None:
-            passes, stalled = before.passes + 1, before.stalled | (asked >= before.asked / 2)
+            passes = before.passes + 1
+            stalled |= before.stalled | (asked >= before.asked / 2)
         correction = correct(residual)
         step, power = _step(residual, error, correction, curvature)
-        return cls(
-            alpha, passes, True, stalled, point, residual, correction, step, power, error, asked
-        )
+        return cls(alpha, passes, stalled, point, residual, correction, step, power, error, asked)
 
     def advanced(
         self, image: Float64, image_error: Float64, correct: Correct, curvature: Curvature
@@ -130,7 +126,6 @@ class Refined:
         return replace(
             self,
             passes=self.passes + 1,
-            measured=False,
             point=point,
             residual=residual,
             direction=correction + turn * self.direction,
@@ -155,8 +150,7 @@ class Refined:
 
     def snapshot(self) -> Kept:
         """Return it as plain data."""
-        kept: Kept = {"alpha": self.alpha, "passes": self.passes, "measured": self.measured}
-        kept["stalled"] = self.stalled
+        kept: Kept = {"alpha": self.alpha, "passes": self.passes, "stalled": self.stalled}
         for name in (*_VECTORS, *_NUMBERS):
             kept[name] = np.ascontiguousarray(getattr(self, name))
         return kept
@@ -172,9 +166,8 @@ class Refined:
         for name in (*_VECTORS, *_NUMBERS):
             shape = (n_features, n_targets) if name in _VECTORS else (n_targets,)
             arrays[name] = array(entry(kept, name), name, np.dtype(np.float64), shape)
-        measured = flag(entry(kept, "measured"), "measured")
         stalled = array(entry(kept, "stalled"), "stalled", np.dtype(bool), (n_targets,))
-        return cls(alpha, passes, measured, stalled, **arrays)
+        return cls(alpha, passes, stalled, **arrays)
 
 
 _VECTORS = ("point", "residual", "direction", "step")

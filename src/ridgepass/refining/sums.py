@@ -110,6 +110,11 @@ class Pass(ABC):
         self._squares = np.zeros(n_vectors)
         self._target_sums = np.zeros(len(signs))
         self._target_squares = np.zeros(len(signs))
+        self._set_up()
+
+    @abstractmethod
+    def _set_up(self) -> None:
+        """Settle the length of a block, and make room for one."""
 
     @abstractmethod
     def add(self, rows: Any, targets: Float64, weights: Float64 | None) -> None:

@@ -90,6 +90,10 @@ class LowRank:
         lifted = apply_transposed(self.rows, self.mix.T @ weights)
         return lifted if self.columns is None else self.columns[:, None] * lifted
 
+    def multiply(self, vectors: Float64) -> Float64:
+        """Return SᵀS·vectors."""
+        return self.lift(self.project(vectors))
+
     def rescaled(self, columns: Float64, column_mass: Float64) -> "LowRank":
         """Return the same for A·diag(columns); ``column_mass`` is the diagonal of AᵀA.
 

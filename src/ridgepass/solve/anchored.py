@@ -101,9 +101,7 @@ class AnchoredSolver:
         """Return coefficients of shape (n_alphas, n_features, n_targets)."""
         weights = []
         for alpha in alphas:
-            tail = self.tail(alpha)
-            more = 1 / (self._spectrum(tail) + alpha) - 1 / (tail + alpha)
-            weights.append(more[:, None] * self._inner_rest(alpha))
+            weights.append(self._more(alpha) * self._inner_rest(alpha))
         coefs = np.stack(np.hsplit(self.lift(np.hstack(weights)), len(alphas)))
         for coef, alpha in zip(coefs, alphas, strict=True):
             coef += self.rest(alpha) / (self.tail(alpha) + alpha)
@@ -112,14 +110,14 @@ class AnchoredSolver:
 
     def corrector(self, alpha: float) -> Callable[[Float64], Float64]:
         """Return what multiplies by (K̂ + alpha·I)⁻¹, to precondition by."""
+        more, ridge = self._more(alpha), self.tail(alpha) + alpha
+        return lambda vectors: self.lift(more * self.project(vectors)) + vectors / ridge
+
+    def _more(self, alpha: float) -> Float64:
+        """Return by how much (K̂ + alpha·I)⁻¹ in the directions of Q exceeds that outside."""
         tail = self.tail(alpha)
-        more = 1 / (self._spectrum(tail) + alpha) - 1 / (tail + alpha)
-
-        def correct(vectors: Float64) -> Float64:
-            inside = self.lift(more[:, None] * self.project(vectors))
-            return inside + vectors / (tail + alpha)
-
-        return correct
+        more: Float64 = 1 / (self._spectrum(tail) + alpha) - 1 / (tail + alpha)
+        return more[:, None]
 
     def _inner_rest(self, alpha: float) -> Float64:
         """Return Q·rest."""
@@ -164,7 +162,7 @@ class AnchoredSolver:
         """Bound ‖image − AᵀAδ‖, since AᵀAδ is within Δ/2·‖δ‖ of (BᵀB + Δ/2)δ."""
         cov, norms = self.covariance, column_norms(delta)
         half = (cov.loss_bound or 0.0) / 2
-        middle = cov.lift(cov.project(delta)) + half * delta
+        middle = cov.multiply(delta) + half * delta
         chain = (len(delta) + sum(cov.mix.shape)) * unit_roundoff(np.dtype(np.float64))
         rounding = (cov.rounding + chain * (cov.mass + half)) * norms + chain * column_norms(image)
         return column_norms(middle - image) + half * norms + rounding

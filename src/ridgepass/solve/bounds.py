@@ -120,7 +120,7 @@ def sum_rounding(covariance: LowRank | Dense, n_features: int) -> float:
 
 def _residual(covariance: LowRank, alpha: float, rest: Float64, start: Float64) -> Float64:
     """Return r − Mp̂."""
-    return rest - covariance.lift(covariance.project(start)) - alpha * start
+    return rest - covariance.multiply(start) - alpha * start
 
 
 def _loud(covariance: LowRank, alpha: float, rest: Float64, start: Float64) -> Float64:

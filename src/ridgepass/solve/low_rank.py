@@ -31,7 +31,7 @@ class LowRankSolver:
 
     def solve(self, alphas: Sequence[float]) -> Float64:
         """Return coefficients of shape (n_alphas, n_features, n_targets)."""
-        return self._solve(self.cross, self.projected, alphas)
+        return self._solve(self.cross, self.projected, self._ridges(alphas))
 
     def corrector(self, alpha: float) -> Callable[[Float64], Float64]:
         """Return what multiplies by (SᵀS + shift·I + alpha·I)⁻¹, to precondition by.
@@ -42,11 +42,8 @@ class LowRankSolver:
         cov = self.covariance
         shift = cov.shift if cov.loss_bound is None else cov.loss_bound / 2
 
-        def correct(vectors: Float64) -> Float64:
-            shares = cov.project(vectors) / (cov.squares + alpha + shift)[:, None]
-            return (vectors - cov.lift(shares)) / (alpha + shift)
-
-        return correct
+        ridges = [alpha + shift]
+        return lambda vectors: self._solve(vectors, cov.project(vectors), ridges)[0]
 
     def anchors(self, alpha: float) -> Iterator[tuple[Float64, Float64, Float64]]:
         """Yield t·w, t(h + γw) and its error for each anchor that a certificate may start from."""
@@ -69,7 +66,7 @@ class LowRankSolver:
         """
         cov = self.covariance
         residual = self.cross - self._multiply(alpha, coef)
-        (correction,) = self._solve(residual, cov.project(residual), [alpha])
+        (correction,) = self._solve(residual, cov.project(residual), self._ridges([alpha]))
         left = residual - self._multiply(alpha, correction)
         # The residuals' own rounding: their longest sums run over the features and the rows.
         chain = (len(coef) + sum(cov.mix.shape)) * unit_roundoff(np.dtype(np.float64))
@@ -121,11 +118,14 @@ class LowRankSolver:
     def _multiply(self, alpha: float, coef: Float64) -> Float64:
         """Return (K̂ + alpha·I)·coef."""
         cov = self.covariance
-        return cov.lift(cov.project(coef)) + (alpha + cov.shift) * coef
+        return cov.multiply(coef) + (alpha + cov.shift) * coef
 
-    def _solve(self, cross: Float64, projected: Float64, alphas: Sequence[float]) -> Float64:
-        cov = self.covariance
-        ridges = np.asarray(alphas)[:, None] + cov.shift
+    def _ridges(self, alphas: Sequence[float]) -> list[float]:
+        return [alpha + self.covariance.shift for alpha in alphas]
+
+    def _solve(self, cross: Float64, projected: Float64, given: Sequence[float]) -> Float64:
+        """Solve (SᵀS + g·I)x = cross for each g that is given."""
+        cov, ridges = self.covariance, np.asarray(given)[:, None]
         shares = projected[:, None, :] / (cov.squares[:, None] + ridges.T)[:, :, None]
         inside = cov.lift(shares.reshape(len(cov.mix), -1)).reshape(len(cross), len(ridges), -1)
         coefs = cross[:, None, :] - inside  # line 9

@@ -49,7 +49,7 @@ def by_residual(
     doubt += moved + (0.0 if isinstance(covariance, Dense) else covariance.rounding)
     chain = sum_rounding(covariance, len(step))
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        left = residual - _multiply(covariance, step) - (alpha + middle) * step
+        left = residual - covariance.multiply(step) - (alpha + middle) * step
         size = (alpha + covariance.mass) * norms + column_norms(residual)
         slack = residual_error + chain * size
         absolute = known((column_norms(left) + slack + _times(doubt, norms)) / alpha)
@@ -107,7 +107,7 @@ def curvature_bound(
     most = covariance.shift + covariance.error if bound is None else bound
     most += 0.0 if isinstance(covariance, Dense) else covariance.rounding
     squares = np.square(vectors).sum(axis=0)
-    kept = np.einsum("dt,dt->t", vectors, _multiply(covariance, vectors))
+    kept = np.einsum("dt,dt->t", vectors, covariance.multiply(vectors))
     return known(kept + _times(alpha + most + moved, squares))
 
 
@@ -144,13 +144,6 @@ def _energy(
     slack = chain * (whole + 2 * np.abs(taken) + added)
     energy: Float64 = np.sqrt(np.maximum(whole - 2 * taken + added, 0.0) + slack)
     return energy
-
-
-def _multiply(covariance: LowRank | Dense, vectors: Float64) -> Float64:
-    """Return what is sketched of AᵀA times vectors, without any shift."""
-    if isinstance(covariance, Dense):
-        return covariance.multiply(vectors)
-    return covariance.lift(covariance.project(vectors))
 
 
 def _times(factor: float, norms: Float64) -> Float64:
