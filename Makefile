@@ -4,7 +4,7 @@ BIN := .venv/bin
 # One BLAS thread: OpenBLAS on shared cores can slow down fifty-fold, and ratios need one clock.
 ONE_THREAD := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 
-.PHONY: demo test lint format bench bench-accuracy bench-peers paper clean
+.PHONY: demo test fuzz lint format bench bench-accuracy bench-peers paper clean
 .DEFAULT_GOAL := demo
 
 .venv/ready: pyproject.toml constraints.txt
@@ -18,6 +18,12 @@ demo: .venv/ready        ## stream the paper's HR data and compare with exact ri
 
 test: .venv/ready        ## every test
 	$(ONE_THREAD) $(BIN)/python -m pytest -n 2
+
+# Goes on where the last run of this source stopped. ONLY="12 345" runs these numbers alone.
+MINUTES ?= 30
+SEED ?= 0
+fuzz: .venv/ready        ## adversarial configurations against exact ridge in ball arithmetic
+	PYTHONPATH=tests $(BIN)/python -m fuzz --minutes $(MINUTES) --seed $(SEED) $(if $(ONLY),--only $(ONLY))
 
 lint: .venv/ready        ## style and types
 	$(BIN)/ruff check .

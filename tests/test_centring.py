@@ -17,7 +17,7 @@ def feed(mean, rows, weights, before):
     weight = float(weights.sum())
     offset = weights @ (rows - mean.high.astype(float)) / weight
     own = Mean(mean.high, offset)
-    return mean.joined(own, weight / (before + weight)), mean.distance_to(own), weight
+    return mean.joined(own, before, weight), mean.distance_to(own), weight
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -55,13 +55,13 @@ def test_the_low_part_stays_below_the_high_part_s_last_digit(dtype):
     mean = Mean.at(np.full(4, 1e6), np.dtype(dtype))
     rng = np.random.default_rng(0)
     for share in np.linspace(0.01, 0.99, 100):
-        mean = mean.joined(Mean(mean.high, rng.standard_normal(4)), share)
+        mean = mean.joined(Mean(mean.high, rng.standard_normal(4)), 1 - share, share)
         assert (np.abs(mean.low) <= np.spacing(mean.high.astype(dtype))).all()
 
 
 def test_distances_between_means_keep_what_their_difference_would_lose():
     left = Mean.at(np.array([1e6]), np.dtype("float64"))
-    right = left.joined(Mean(left.high, np.array([1e-12])), 1.0)
+    right = left.joined(Mean(left.high, np.array([1e-12])), 0.0, 1.0)
     assert left.distance_to(right) == pytest.approx(1e-12)
     assert right.distance_to(left) == pytest.approx(-1e-12)
     assert left.distance_to(left) == 0
@@ -79,6 +79,12 @@ def test_nothing_before_leaves_no_shift():
 
 def test_a_mean_far_off_without_weight_costs_no_digits():
     near, far = (Mean.at(np.array([place]), np.dtype("float64")) for place in (1 / 3, 1e14))
-    assert far.joined(near, 1.0 - 1e-30).value == near.value
-    back = near.joined(far, 1e-30).joined(near, 0.5)
+    assert far.joined(near, 1e-30, 1.0).value == pytest.approx(1 / 3, rel=1e-15)
+    back = near.joined(far, 1.0, 1e-30).joined(near, 1.0, 1.0)
     assert back.value == pytest.approx(1 / 3, rel=1e-15)
+
+
+def test_a_light_mean_moves_a_heavy_one_by_its_share_to_the_last_digit():
+    light, heavy = (Mean.at(np.array([place]), np.dtype("float64")) for place in (1.0, 0.0))
+    assert light.joined(heavy, 1e-17, 1.0).value == pytest.approx(1e-17, rel=1e-15)
+    assert heavy.joined(light, 1.0, 1e-17).value == pytest.approx(1e-17, rel=1e-15)

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
         StreamingRidgeCV,
     )
     from ridgepass.estimators.verifying import verify
+    from ridgepass.guard import BrokenModelError
     from ridgepass.solve import Certificate
     from ridgepass.store import FormatError, load
     from ridgepass.stream import RidgeStream
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 # Where names come from. They are fetched when asked for, since scikit-learn takes a second to
 # import, which `ridgepass --help` should not.
 _HOMES = {
+    "BrokenModelError": "ridgepass.guard",
     "Certificate": "ridgepass.solve",
     "FormatError": "ridgepass.store",
     "RidgePath": "ridgepass.estimators",
@@ -33,6 +35,7 @@ _HOMES = {
 _MODULES = ("data", "datasets", "estimators", "store", "theory")
 
 __all__ = [
+    "BrokenModelError",
     "Certificate",
     "FormatError",
     "RidgePath",

@@ -6,27 +6,31 @@ from functools import partial
 import numpy as np
 
 from ridgepass import validation
+from ridgepass.guard import Guarded
 from ridgepass.kernels import Float64
-from ridgepass.query import Query
+from ridgepass.query import Query, check_range
 from ridgepass.refining import Refined, Refinement, certify
 from ridgepass.solve import Certificate, DenseSolver
 from ridgepass.state import State
 
 
-class Answers:
+class Answers(Guarded):
     """The questions of `ridgepass.RidgeStream`, none of which changes what it has learned."""
 
     method: str
     standardize: bool
     feature_scale: Float64 | None
-    _state: State | None
+    _raw_state: State | None
     _answers: Query | None
     _refinement: Refinement | None
 
     @property
     def scale(self) -> Float64 | None:
         """What the columns are divided by; None where they are not."""
-        return self._query().scale if self._scales else None
+        if not self._scales:
+            return None
+        refined = None if self._refinement is None else self._refinement.scale
+        return self._query().scale if refined is None else refined
 
     def solve(self, alpha: float | Sequence[float] | Float64) -> Float64:
         """Return ridge coefficients, for one alpha or for many at once.
@@ -43,9 +47,13 @@ class Answers:
         """
         alphas, one = validation.as_alphas(alpha)
         query = self._solvable(min(alphas))
-        coefs = self._coefs(query, alphas)
-        if query.scale is not None:
-            coefs /= query.scale[:, None]
+        with np.errstate(over="ignore", invalid="ignore"):
+            coefs = self._coefs(query, alphas)
+            for coef, value in zip(coefs, alphas, strict=True):
+                scale = self.scale if self._refined(value) is not None else query.scale
+                if scale is not None:
+                    coef /= scale[:, None]
+        check_range(coefs)
         if self._seen.single:
             coefs = coefs[..., 0]
         return coefs[0] if one else coefs
@@ -55,10 +63,10 @@ class Answers:
         refined = {alpha: self._refined(alpha) for alpha in alphas}
         found = {alpha: one.answer for alpha, one in refined.items() if one is not None}
         if not found:
-            return query.solver.solve(alphas)
+            return query.solve(alphas)
         others = [alpha for alpha in refined if alpha not in found]
         if others:
-            found |= zip(others, query.solver.solve(others), strict=True)
+            found |= zip(others, query.solve(others), strict=True)
         return np.stack([found[alpha] for alpha in alphas])
 
     def intercept(self, coef: Float64) -> Float64:
@@ -79,7 +87,9 @@ class Answers:
         means = query if self._refinement is None else self._refinement
         axis = -1 if self._seen.single else -2
         targets = means.target_mean[0] if self._seen.single else means.target_mean
-        found: Float64 = targets - np.tensordot(coef, means.mean, axes=(axis, 0))
+        with np.errstate(over="ignore", invalid="ignore"):
+            found: Float64 = targets - np.tensordot(coef, means.mean, axes=(axis, 0))
+        check_range(found)
         return found
 
     def certificate(self, alpha: float) -> Certificate:
@@ -105,8 +115,14 @@ class Answers:
         refined = self._refined(alpha)
         return 1 if refined is None else refined.passes
 
+    @property
+    def refinement(self) -> Refinement | None:
+        """What passes after the first have found out; None since the last row, or without any."""
+        return None if self._state is None else self._refinement
+
     def _refined(self, alpha: float) -> Refined | None:
-        return None if self._refinement is None else self._refinement.by_alpha.get(alpha)
+        found = self.refinement
+        return None if found is None else found.by_alpha.get(alpha)
 
     def generalised_error(self, alphas: Sequence[float] | Float64) -> Float64:
         """Estimate the mean squared error on new rows by generalised cross-validation.
@@ -181,10 +197,17 @@ class Answers:
         return self.standardize or self.feature_scale is not None
 
     @property
+    def _state(self) -> State | None:
+        """What the stream holds; all that looks at it or changes it comes this way."""
+        self.check_whole("RidgeStream", "restore the last snapshot, or begin with a new stream")
+        return self._raw_state
+
+    @property
     def _seen(self) -> State:
-        if self._state is None or not self._state.n_rows:
+        state = self._state
+        if state is None or not state.n_rows:
             raise ValueError("no rows yet: call update(A, b) first")
-        return self._state
+        return state
 
     def _query(self) -> Query:
         """Look at the sketch once for all questions until the next row."""

@@ -1,6 +1,7 @@
 """Rows in the form in which sketches take them in."""
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
@@ -66,6 +67,28 @@ class Block:
         """Whether the rows differ from what is stored."""
         return self.mean is not None or self.factors is not None
 
+    def balanced(self) -> "Block":
+        """Return the same rows, with large factors moved into them where squares would underflow.
+
+        Products of stored rows lose what is too small for their type before they are multiplied by
+        the factors. A power of two costs no rounding.
+        """
+        if self.factors is None or not self.rows.shape[0]:
+            return self
+        factor, info = float(self.factors.max()), np.finfo(self.rows.dtype)
+        n_products = self.rows.shape[0] * self.rows.shape[1]
+        lost = math.sqrt(float(info.smallest_subnormal) * n_products / float(info.eps))
+        sizes = _row_maxima(self.rows)
+        if factor <= 1.0 or (sizes * self.factors).max() > lost * factor:
+            return self
+        entry = max(float(sizes.max()), float(info.tiny))
+        power = min(math.frexp(factor)[1], info.maxexp // 2 - max(math.frexp(entry)[1], 0))
+        unit = self.rows.dtype.type(2.0**power)
+        mean = None if self.mean is None else self.mean * unit
+        return replace(
+            self, rows=self.rows * unit, mean=mean, factors=np.ldexp(self.factors, -power)
+        )
+
     def offset_mass(self) -> float:
         """Return the squares that implicit centring takes off the rows."""
         if self.mean is None:
@@ -116,3 +139,11 @@ class Block:
         if len(self.parts) > 1:
             rows = np.vstack([rows, *self.parts[1:]])
         return self.fold(rows.astype(np.float64, copy=False))
+
+
+def _row_maxima(rows: Part) -> Float64:
+    """Return the largest absolute value in each row."""
+    if is_sparse(rows):
+        return np.asarray(abs(rows).max(axis=1).todense(), dtype=np.float64).reshape(-1)
+    maxima: Float64 = np.maximum(rows.max(axis=1), -rows.min(axis=1)).astype(np.float64)
+    return maxima

@@ -47,17 +47,17 @@ class Mean:
         high: Float64 = np.subtract(other.high, self.high, dtype=np.float64)
         return high + (other.low - self.low)
 
-    def joined(self, other: "Mean", share: float) -> "Mean":
-        """Return the mean of both, of which the other has this share of the weight.
+    def joined(self, other: "Mean", weight: float, others: float) -> "Mean":
+        """Return the mean of both, given the weight of this one and the other's.
 
         It is reckoned from the heavier one: a mean that is far off and has no weight must not cost
         the other's digits.
         """
         distance = self.distance_to(other)
-        if share <= 0.5:
-            base, low = self.high, self.low + share * distance
+        if others <= weight:
+            base, low = self.high, self.low + others / (weight + others) * distance
         else:
-            base, low = other.high, other.low - (1.0 - share) * distance
+            base, low = other.high, other.low - weight / (weight + others) * distance
         high = (base + low).astype(self.high.dtype)
         return Mean(high, low - np.subtract(high, base, dtype=np.float64))
 

@@ -7,7 +7,7 @@ memory the rows lie, so the same rows give the same bits however they arrived.
 
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from functools import cache
 from itertools import pairwise
 from typing import Any, TypeAlias
@@ -175,23 +175,35 @@ def _thin_product(matrix: Rows, vectors: Rows) -> Float64:
     return product
 
 
-def column_squares(part: Part, weights: Float64, mean: Rows | None = None) -> Float64:
-    """Return the weighted sum of squares of each column about ``mean`` (or zero), in float64.
-
-    For sparse rows ``mean`` must be theirs.
-    """
-    if is_sparse(part):
-        squares: Float64 = part.astype(np.float64).power(2).T @ weights
-        if mean is not None:
-            squares -= weights.sum() * np.square(mean, dtype=np.float64)
-        return np.maximum(squares, 0.0)
-    total = np.empty(part.shape[1])
-    for span in panels(part.shape[1], CONVERSION_PANEL):
-        rows = part[:, span].astype(np.float64)
-        if mean is not None:
-            rows -= mean[span]
-        total[span] = weights @ np.square(rows, out=rows)
+def column_squares(rows: Rows, weights: Float64) -> Float64:
+    """Return the weighted sum of squares of each column, in float64."""
+    total = np.empty(rows.shape[1])
+    for span in panels(rows.shape[1], CONVERSION_PANEL):
+        squares = rows[:, span].astype(np.float64)
+        total[span] = weights @ np.square(squares, out=squares)
     return total
+
+
+def add_column_sums(totals: Float64, rows: Rows, weights: Float64, origin: Rows) -> None:
+    """Add Σ w·(x − origin) and Σ w·(x − origin)² of each column to ``totals``, of shape (2, d).
+
+    In float64 and one row after the other, so that the sums are the same however the rows are cut
+    into batches.
+    """
+    n_rows, n_columns = rows.shape
+    # NumPy sums a lone column in pairs, and wider ones row by row.
+    width = max(2, CONVERSION_PANEL * 64 // (n_rows + 1))
+    for span in panels(n_columns, width):
+        n_here = span.stop - span.start
+        terms = np.zeros((n_rows + 1, max(n_here, 2)))
+        inside = terms[1:, :n_here]
+        inside[:] = rows[:, span]
+        inside -= origin[span]
+        squares = np.square(inside)
+        for total, part in zip(totals, (inside, squares), strict=True):
+            terms[0, :n_here] = total[span]
+            np.multiply(part, weights[:, None], out=inside)
+            total[span] = np.add.reduce(terms, axis=0)[:n_here]
 
 
 def mixed_column_squares(mix: Float64, rows: Sequence[Part]) -> Float64:
@@ -228,7 +240,8 @@ def top_eigenpairs(matrix: Float64, count: int) -> tuple[Float64, Float64]:
         return np.diagonal(matrix).copy(), np.eye(len(matrix), count)
     scale = 2.0 ** float(np.clip(np.frexp(largest)[1], -1000, 1000))
     scaled = (matrix / scale).T
-    with one_blas_thread():
+    # The lock stands here, not in a generator, which an interrupt may leave with it.
+    with _BLAS_LOCK, one_blas_thread():
         work = int(lapack.dsytrd_lwork(len(matrix), lower=1)[0])
         form, diagonal, off, tau, _ = lapack.dsytrd(scaled, lower=1, lwork=work, overwrite_a=1)
         values, vectors, info = lapack.dstevd(diagonal, off)
@@ -240,15 +253,14 @@ def top_eigenpairs(matrix: Float64, count: int) -> tuple[Float64, Float64]:
     return values[::-1] * scale, wanted
 
 
-@contextmanager
-def one_blas_thread() -> Iterator[None]:
+def one_blas_thread() -> AbstractContextManager[Any]:
     """Keep BLAS to one thread, since small eigenproblems are slower on several.
 
-    On two threads they took three to six times as long here. The setting belongs to the process,
-    so a lock keeps two threads from putting back each other's.
+    On two threads they took three to six times as long here. The setting belongs to the process:
+    hold ``_BLAS_LOCK``, lest two threads put back each other's.
     """
-    with _BLAS_LOCK, _blas_pools().limit(limits=1, user_api="blas"):
-        yield
+    limited: AbstractContextManager[Any] = _blas_pools().limit(limits=1, user_api="blas")
+    return limited
 
 
 @cache
@@ -273,6 +285,25 @@ def column_norms(vectors: Float64) -> Float64:
     return norms
 
 
+def binary_scales(vectors: Float64) -> Float64:
+    """Return a power of two near the largest entry of each column, and one for zeros.
+
+    Dividing by it costs no digit, and products of what is left neither overflow nor vanish.
+    """
+    largest = np.abs(vectors).max(axis=0, initial=0.0)
+    powers = np.clip(np.frexp(largest)[1], -1000, 1000)
+    scales: Float64 = np.where(largest > 0, np.ldexp(1.0, powers), 1.0)
+    return scales
+
+
+def underflow(n_terms: int, size: float = 1.0) -> float:
+    """Bound what sums of so many products lose that are too small for float64.
+
+    ``size`` is what such a sum may be multiplied by afterwards.
+    """
+    return TINY * n_terms * (1.0 + size)
+
+
 def unit_roundoff(dtype: np.dtype[Any]) -> float:
     """Half the distance from one to the next number of ``dtype``."""
     return float(np.finfo(dtype).eps) / 2
@@ -281,6 +312,9 @@ def unit_roundoff(dtype: np.dtype[Any]) -> float:
 def smallest_number(dtype: np.dtype[Any]) -> float:
     """Return the smallest positive number of ``dtype``: what an underflow may lose."""
     return float(np.finfo(dtype).smallest_subnormal)
+
+
+TINY = smallest_number(np.dtype(np.float64))
 
 
 def _mix_panels(out: Rows, count: int) -> Iterator[tuple[slice, Rows]]:

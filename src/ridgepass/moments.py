@@ -7,7 +7,7 @@ from typing import Self
 import numpy as np
 
 from ridgepass.blocks import Block
-from ridgepass.kernels import Float64, unit_roundoff
+from ridgepass.kernels import TINY, Float64, underflow, unit_roundoff
 
 
 @dataclass
@@ -43,7 +43,8 @@ class Moments:
         self.n_blocks += 1
         self.longest_block = max(self.longest_block, len(block))
         self.cross += block.cross() if cross is None else cross
-        self.target_mass += np.square(block.targets).sum(axis=0)
+        # Zero only if all targets are, though squares may be too small for their type.
+        self.target_mass += (np.square(block.targets) + TINY * (block.targets != 0)).sum(axis=0)
 
     def rescale(self, ratio: Float64) -> None:
         """Multiply the columns of all rows so far."""
@@ -64,16 +65,29 @@ class Moments:
             result.update(block)
         return result
 
-    def cross_rounding(self, mass: float) -> Float64:
+    def cross_rounding(self, mass: float, stretch: float = 1.0) -> Float64:
         """Bound the rounding error of each column of ``cross``.
 
         A sum of products in blocks errs by at most (longest chain of additions)·u·|A|ᵀ|b|, and
-        that vector's norm is at most ‖A‖_F‖b‖; ``mass`` is ‖A‖_F².
+        that vector's norm is at most ‖A‖_F‖b‖; ``mass`` is ‖A‖_F². Products too small for their
+        type are lost, before columns are multiplied by at most ``stretch``.
         """
-        chain = self.longest_block + self.n_blocks + 2
-        size = math.sqrt(mass) * np.sqrt(self.target_mass)
-        bound: Float64 = chain * unit_roundoff(np.dtype(np.float64)) * size
+        chain, n_features = self.longest_block + self.n_blocks + 2, len(self.cross)
+        size = math.sqrt(mass + n_features * self._n_sums * TINY) * np.sqrt(self.target_mass_bound)
+        lost = underflow(n_features * self._n_sums, stretch) * (self.target_mass > 0)
+        bound: Float64 = chain * unit_roundoff(np.dtype(np.float64)) * size + lost
         return bound
+
+    @property
+    def target_mass_bound(self) -> Float64:
+        """At least ‖b‖² of each target, whose squares may be too small for their type."""
+        bound: Float64 = self.target_mass + self._n_sums * TINY * (self.target_mass > 0)
+        return bound
+
+    @property
+    def _n_sums(self) -> int:
+        """Rows that sums are made of: data, and one for the means with each block."""
+        return self.n_rows + self.n_blocks
 
     @property
     def nbytes(self) -> int:

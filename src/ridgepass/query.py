@@ -1,21 +1,39 @@
 """What a stream answers from, looked at once for all questions until the next row."""
 
+import copy
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
-from ridgepass.intake import block_squares
-from ridgepass.kernels import Float64, column_norms, unit_roundoff
-from ridgepass.sketch import Dense
+from ridgepass.kernels import Float64, column_norms, underflow, unit_roundoff
+from ridgepass.scaling import Rescaling
+from ridgepass.sketch import Dense, Sketch
 from ridgepass.solve import Certificate, Solver, error_bounds, factorise
+from ridgepass.solve.bounds import over
 from ridgepass.solve.worst_case import known
 from ridgepass.state import State
 
 # Squared errors come as a difference; below this share of the targets' squares they are taken for
 # rounding, so that models which all fit perfectly are equals.
 NOISE = 1e-10
+
+
+def _in_units(state: State, fresh: Float64) -> tuple[Sketch, Float64]:
+    """Return a sketch whose columns can be multiplied by ``fresh``, and the squares it leaves out.
+
+    As when a block is finished: columns that have varied by no more than rounding are left out.
+    """
+    scaling, sketch = state.intake.scaling, state.sketch
+    assert scaling is not None
+    change = Rescaling.of(fresh, scaling.squares, scaling.units, ~scaling.is_set)
+    if change is None or sketch.columns_apart or not change.first.any():
+        return sketch, np.zeros_like(fresh)
+    sketch = copy.deepcopy(sketch)
+    sketch.rescale(np.where(change.first, 0.0, 1.0), change.column_mass)
+    return sketch, change.first_squares
 
 
 @dataclass(frozen=True)
@@ -42,6 +60,11 @@ class Query:
         Bounds the error of Aᵀb.
     target_displacement : ndarray of shape (n_targets,)
         Bounds the same for the targets.
+    scale_error : float
+        Bounds how far any scale is from the exact deviation, relative to it. What that does to the
+        scaled rows is in ``displacement`` already.
+    measured : ndarray of bool of shape (n_features,) or None
+        With ``standardize``: which columns are divided by their deviation.
     centred : bool
         Whether there is an intercept.
     """
@@ -58,45 +81,53 @@ class Query:
     displacement: float
     target_displacement: Float64
     cross_error: Float64
+    scale_error: float
+    measured: NDArray[np.bool_] | None
     centred: bool
 
     @classmethod
     def of(cls, state: State) -> "Query":
         """Look at a state without changing it."""
-        intake = state.intake
+        intake, sketch, scaling = state.intake, state.sketch, state.intake.scaling
         block = intake.pending()
         moments = state.moments.including(block)
-        cross, scale, fresh, offset = moments.cross, None, None, block.mean
+        cross, fresh, columns = moments.cross, None, None
         (mean, target_mean), weight = intake.means(), intake.total_weight()
         anchor = None if state.anchor is None else state.anchor.including(block)
-        if intake.scaling is not None:
-            squares = intake.scaling.squares
-            if len(block):
-                squares = intake.scaling.including(block_squares(block))
-            scale = intake.scaling.deviations(squares, weight, mean)
-            units = intake.scaling.units_for(scale)
-            if (units != intake.scaling.units).any():
-                fresh = intake.scaling.units / units
-                cross = fresh[:, None] * cross
-                before = float((squares / np.square(intake.scaling.units)).sum())
+        scale = None if scaling is None else scaling.given
+        moved, varies, scale_error = None, None, 0.0
+        if scaling is not None and scale is None:
+            squares, moved = state.column_squares(), state.moved_squares()
+            scale, varies = scaling.deviations(squares, weight, mean)
+            units = scaling.units_for(scale)
+            if (units != scaling.units).any():
+                fresh = scaling.units / units
+                sketch, left_out = _in_units(state, fresh)
+                moved = moved + left_out
+                before = float((squares / np.square(scaling.units)).sum())
                 anchor = None if anchor is None else anchor.rescaled(fresh, before)
-                offset = None if offset is None else fresh * offset
-        covariance = state.sketch.covariance(block, fresh)
-        mass = covariance.mass
-        displacement = state.displacement(mass, offset)
-        target_displacement = state.target_displacement(moments.target_mass)
-        cross_error = moments.cross_rounding(mass) + displacement * np.sqrt(moments.target_mass)
-        cross_error += math.sqrt(mass) * target_displacement
-        if scale is not None:
             columns = units / scale
-            if (columns != 1.0).any():
-                covariance = covariance.rescaled(columns, squares / np.square(units))
-                cross = columns[:, None] * cross
-                anchor = None if anchor is None else anchor.rescaled(columns, mass)
-                displacement *= float(columns.max())
-                cross_error *= float(columns.max())
-            scale.flags.writeable = False
-        mean.flags.writeable = False
+            scale_error = float(np.sqrt(moved[varies] / squares[varies]).max(initial=0.0))
+        covariance = sketch.covariance(block, fresh)
+        if columns is not None and (columns != 1.0).any():
+            anchor = None if anchor is None else anchor.rescaled(columns, covariance.mass)
+            covariance = covariance.rescaled(columns, squares / np.square(units))
+        stretch = 1.0
+        if columns is not None:
+            ratio = columns if fresh is None else columns * fresh
+            cross, stretch = ratio[:, None] * cross, float(ratio.max())
+        mass = covariance.mass
+        if moved is None:
+            displacement = math.sqrt(float(state.moved_squares(mass, intake.offset())[0]))
+        else:
+            displacement = float(column_norms((np.sqrt(moved) / scale)[:, None])[0])
+        target_displacement = state.target_displacement(moments.target_mass)
+        cross_error = moments.cross_rounding(mass, stretch)
+        cross_error += displacement * np.sqrt(moments.target_mass_bound)
+        cross_error += math.sqrt(mass) * target_displacement
+        for array in (mean, scale):
+            if array is not None:
+                array.flags.writeable = False
         return cls(
             solver=factorise(covariance, cross, anchor),
             mean=mean,
@@ -110,26 +141,51 @@ class Query:
             displacement=displacement,
             target_displacement=target_displacement,
             cross_error=cross_error,
+            scale_error=scale_error,
+            measured=varies,
             centred=intake.centre,
         )
 
+    @np.errstate(over="ignore", invalid="ignore")
+    def solve(self, alphas: Sequence[float]) -> Float64:
+        """Return coefficients of the scaled columns, or raise ValueError if they overflow."""
+        coefs = self.solver.solve(alphas)
+        check_range(coefs)
+        return coefs
+
+    @np.errstate(over="ignore", invalid="ignore")  # bounds are infinite then
     def certificate(self, alpha: float) -> Certificate:
         """Bound the distance from exact ridge, for every target."""
         (coef,) = self.solver.solve([alpha])
         absolute, relative = error_bounds(self.solver, alpha, coef, self.cross_error, self.moved)
-        norms = column_norms(coef)
+        norms = known(column_norms(coef))
+        lost = self.lost_coefs(len(coef), self.scale)
+        if self.scale_error > 0:  # exact ridge has exact scales, and is another in the model's
+            absolute = absolute + self.scale_error * (norms + absolute)
+            relative = relative + self.scale_error * (1 + relative)
+        absolute = absolute + lost
+        relative = relative + over(lost * (1 + relative), norms)
+        relative = np.where(absolute == 0, 0.0, relative)
+        offset = self._intercept_error(norms, absolute)
+        energy = math.sqrt(self._largest_possible() + alpha) * absolute
+        energy = np.hypot(energy, math.sqrt(self.weight) * offset)
         return Certificate(
             alpha=alpha,
             covariance_bound=self.solver.covariance_error(alpha) + self.moved,
-            coef_bound=absolute,
-            relative=relative,
-            energy_bound=known(math.sqrt(self._largest_possible() + alpha) * absolute),
+            coef_bound=known(absolute),
+            relative=known(relative),
+            energy_bound=known(energy),
             mean=self.mean if self.centred else None,
             scale=self.scale,
-            offset=self._intercept_error(norms, absolute),
-            rounding=(len(coef) + 8) * unit_roundoff(np.dtype(np.float64)) * norms,
+            offset=known(offset) + np.where(self.target_mass > 0, underflow(len(coef) + 8), 0.0),
+            rounding=(len(coef) + 8) * unit_roundoff(np.dtype(np.float64)) * norms + lost,
             n_features=len(coef),
         )
+
+    def lost_coefs(self, n_features: int, scale: Float64 | None) -> Float64:
+        """Bound what coefficients lose that are too small for their type, in original units."""
+        largest = 1.0 if scale is None else max(float(scale.max()), 1.0)
+        return np.where(self.target_mass > 0, underflow(n_features, largest), 0.0)
 
     @property
     def moved(self) -> float:
@@ -199,3 +255,12 @@ class Query:
         joined = 4 * self.n_blocks * unit * spread / root
         error: Float64 = moved + joined + (len(mean) + 8) * unit * size
         return np.where(np.isfinite(coef_bound), error, np.inf)
+
+
+def check_range(found: Float64) -> None:
+    """Raise ValueError unless coefficients or intercepts are finite."""
+    if not np.isfinite(found).all():
+        raise ValueError(
+            "coefficients overflow, since alpha is tiny beside the squares of the features: "
+            "use a larger alpha, or divide the features by a constant"
+        )

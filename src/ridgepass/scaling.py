@@ -3,6 +3,7 @@
 from typing import ClassVar, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ridgepass.kernels import Float64
 from ridgepass.snapshot import Kept, put_each, take_each
@@ -14,10 +15,36 @@ STALE = 4.0  # times its unit: a column whose deviation has grown so far gets a 
 
 
 class Rescaling(NamedTuple):
-    """A change of units: what columns are multiplied by, and their squares before."""
+    """A change of units.
+
+    Attributes
+    ----------
+    ratio : ndarray of shape (n_features,)
+        What columns are multiplied by.
+    column_mass : ndarray of shape (n_features,)
+        Their squares before, in the units before.
+    first : ndarray of bool of shape (n_features,)
+        Columns that have varied by no more than rounding until now, and have squares all the same.
+        The ratio is of any size there: a sketch whose errors mix columns must leave them out.
+    first_squares : ndarray of shape (n_features,)
+        Their squares in original units; zeros elsewhere.
+    """
 
     ratio: Float64
     column_mass: Float64
+    first: NDArray[np.bool_]
+    first_squares: Float64
+
+    @classmethod
+    def of(
+        cls, ratio: Float64, squares: Float64, units: Float64, first: NDArray[np.bool_]
+    ) -> "Rescaling | None":
+        """Return the change for columns of these squares so far; None if it changes nothing."""
+        ratio = np.where(squares > 0, ratio, 1.0)
+        if (ratio == 1.0).all():
+            return None
+        first = first & (ratio > 1.0)
+        return cls(ratio, squares / np.square(units), first, np.where(first, squares, 0.0))
 
 
 class Scaling:
@@ -60,23 +87,24 @@ class Scaling:
         if self.given is None:
             put_each(self, self.KEEPS, kept)
 
-    def including(self, squares: Float64) -> Float64:
-        """Return the sums of squares with a block's added, given in the present units."""
-        total: Float64 = self.squares + squares * np.square(self.units)
-        return total
+    def deviations(
+        self, squares: Float64, weight: float, mean: Float64
+    ) -> tuple[Float64, NDArray[np.bool_]]:
+        """Return what columns are divided by, and which of them were measured.
 
-    def deviations(self, squares: Float64, weight: float, mean: Float64) -> Float64:
-        """Return what columns are divided by: one for those that vary by no more than rounding."""
+        Columns that vary by no more than rounding are divided by one.
+        """
         if self.given is not None:
-            return self.given
+            return self.given, np.zeros(len(squares), dtype=bool)
         found: Float64 = np.sqrt(squares / weight)
-        return np.where(found > np.maximum(CONSTANT * np.abs(mean), LEAST), found, 1.0)
+        varies = found > np.maximum(CONSTANT * np.abs(mean), LEAST)
+        return np.where(varies, found, 1.0), varies
 
     def units_for(self, deviations: Float64) -> Float64:
         """Return the units to look at the sketch in, with columns that had none yet in theirs.
 
-        Such a column is empty so far, up to rounding, so that the change is free. So do columns
-        that have outgrown theirs.
+        Such a column is empty so far, up to rounding, so that the change is free. Columns that have
+        outgrown their unit get a new one too.
         """
         if self.given is not None:
             return self.units
@@ -86,21 +114,21 @@ class Scaling:
     def update(
         self, squares: Float64, weight: float, mean: Float64
     ) -> tuple[Float64 | None, Rescaling | None]:
-        """Add a block's squares, given in the present units, and choose new units if it is time.
+        """Add a block's squares, in original units, and choose new units if it is time.
 
         ``weight`` and ``mean`` are those of all rows with the block. Returns old over new units for
         the block, and the same for all before it. None means that nothing changes.
         """
         if self.given is not None:
             return None, None
-        before = self.squares / np.square(self.units)
-        self.squares = self.including(squares)
+        before, units, was_set = self.squares, self.units, self.is_set
+        self.squares = before + squares
         self.n_blocks += 1
         doubled = self.n_blocks & (self.n_blocks - 1) == 0
-        ratio = self._set_units(self.deviations(self.squares, weight, mean), everywhere=doubled)
+        ratio = self._set_units(*self.deviations(self.squares, weight, mean), everywhere=doubled)
         if ratio is None:
             return None, None
-        return ratio, _rescaling(np.where(before > 0, ratio, 1.0), before)
+        return ratio, Rescaling.of(ratio, before, units, ~was_set)
 
     def merge(
         self, other: "Scaling", shift: Float64, weight: float, mean: Float64
@@ -112,24 +140,22 @@ class Scaling:
         """
         if self.given is not None:
             return None, None
-        mine, theirs = (part.squares / np.square(part.units) for part in (self, other))
-        units = np.where(self.is_set, self.units, np.where(other.is_set, other.units, 1.0))
-        ratio = np.where(mine > 0, self.units / units, 1.0)
+        mine, units, was_set = self.squares, self.units, self.is_set
+        self.units = np.where(self.is_set, self.units, np.where(other.is_set, other.units, 1.0))
         self.is_set = self.is_set | other.is_set
-        self.units = units
-        self.squares = self.squares + other.squares + np.square(shift)
+        self.squares = mine + other.squares + np.square(shift)
         self.n_blocks += other.n_blocks
         doubled = self.n_blocks.bit_length() > (self.n_blocks - other.n_blocks).bit_length()
-        deviations = self.deviations(self.squares, weight, mean)
-        fresh = self._set_units(deviations, everywhere=doubled)
-        if fresh is not None:
-            ratio = np.where(mine > 0, ratio * fresh, 1.0)
-        other_ratio = np.where(theirs > 0, other.units / self.units, 1.0)
-        return _rescaling(ratio, mine), _rescaling(other_ratio, theirs)
+        self._set_units(*self.deviations(self.squares, weight, mean), everywhere=doubled)
+        return (
+            Rescaling.of(units / self.units, mine, units, ~was_set),
+            Rescaling.of(other.units / self.units, other.squares, other.units, ~other.is_set),
+        )
 
-    def _set_units(self, deviations: Float64, *, everywhere: bool) -> Float64 | None:
+    def _set_units(
+        self, deviations: Float64, varies: NDArray[np.bool_], *, everywhere: bool
+    ) -> Float64 | None:
         """Set the units of columns that have none, or of all; return old over new."""
-        varies = deviations != 1.0
         if everywhere:
             fresh = varies
         else:
@@ -141,7 +167,3 @@ class Scaling:
         self.units = units
         self.is_set = self.is_set | fresh
         return ratio
-
-
-def _rescaling(ratio: Float64, column_mass: Float64) -> Rescaling | None:
-    return None if (ratio == 1.0).all() else Rescaling(ratio, column_mass)

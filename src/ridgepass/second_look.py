@@ -55,20 +55,18 @@ class SecondLook(Answers):
         if limit > 1 and iter(batches) is batches:
             raise ValueError("an iterator can be read only once: give a list of batches")
         refining = self.refining(alphas)
-        self.take_up(
-            refining.run(lambda: map(self.again, batches), passes=limit, tol=tol, watch=watch)
-        )
+        found = refining.run(lambda: map(self.again, batches), passes=limit, tol=tol, watch=watch)
+        if not self.answers_from(refining.query):
+            raise ValueError(
+                "the stream has taken in other rows while these were read: refine it again"
+            )
+        self.take_up(found)
         return self
 
     def refining(self, alphas: Sequence[float]) -> Refining:
         """Return what ``refine`` runs, for whoever reads rows in another way."""
         query = self._solvable(min(alphas))
-        return Refining(query, self._refinement, alphas, sparse=self._seen.is_sparse)
-
-    @property
-    def refinement(self) -> Refinement | None:
-        """What passes after the first have found out; None since the last row, or without any."""
-        return self._refinement
+        return Refining(query, self.refinement, alphas, sparse=self._seen.is_sparse)
 
     def take_up(self, refinement: Refinement | None) -> None:
         """Answer from what passes over the rows of this stream have found out."""

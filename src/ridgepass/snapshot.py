@@ -3,7 +3,8 @@
 A snapshot is a dict of names to numbers, strings, None, arrays and further dicts. The object it is
 put into serves as the template: what it holds before decides which type, dtype and shape each part
 must have. Arrays are neither copied when taken nor when put, so a snapshot is valid until its
-object changes.
+object changes. What is put may be read-only, as arrays of a file are: `own_arrays` comes first
+where an object changes.
 """
 
 import json
@@ -73,6 +74,20 @@ def like(template: Any, kept: Any, name: str) -> Any:
 
 def _like_each(owner: Any, names: Sequence[str], kept: Any) -> dict[str, Any]:
     return {name: like(getattr(owner, name), entry(kept, name), name) for name in names}
+
+
+def own_arrays(holder: Any) -> None:
+    """Copy the arrays of an object, and of our objects in it, that cannot be written to.
+
+    They lie in a file that is mapped into memory, a model file or one of joblib's.
+    """
+    held = vars(holder)
+    for name, value in held.items():
+        if isinstance(value, np.ndarray):
+            if not value.flags.writeable:
+                held[name] = np.array(value, order="K")
+        elif hasattr(value, "__dict__") and type(value).__module__.startswith("ridgepass."):
+            own_arrays(value)
 
 
 def entry(kept: Any, name: str) -> Any:

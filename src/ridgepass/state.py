@@ -10,25 +10,46 @@ from ridgepass.anchor import Anchor
 from ridgepass.blocks import Block
 from ridgepass.centring import shift_factor
 from ridgepass.intake import Batch, DenseIntake, Intake, SparseIntake
-from ridgepass.kernels import Float64, Rows, smallest_number, unit_roundoff
+from ridgepass.kernels import TINY, Float64, Rows, smallest_number, unit_roundoff
 from ridgepass.moments import Moments
 from ridgepass.scaling import Rescaling, Scaling
 from ridgepass.sketch import AnchoredFrequentDirections, Sketch
-from ridgepass.snapshot import Kept, entry, flag, like, take, take_each
+from ridgepass.snapshot import Kept, entry, flag, like, own_arrays, put_each, take, take_each
 from ridgepass.solve import AnchoredSolver
+
+DOUBLE = unit_roundoff(np.dtype(np.float64))
 
 
 @dataclass
 class State:
-    """A sketch, exact moments, and the rows that wait for their block to fill up."""
+    """A sketch, exact moments, and the rows that wait for their block to fill up.
+
+    Attributes
+    ----------
+    sketch, moments, intake : Sketch, Moments, Intake
+        What is remembered, what is kept exactly, and what waits.
+    single : bool
+        Whether the targets are one column without an axis of its own.
+    carried, target_carried : ndarray
+        What rounding did to rows and targets before they came to this stream's own blocks: at least
+        Σ(Ã − A)² for the rows that mergers brought, and for what was left out of columns that had
+        been constant. For each column in original units with ``standardize``, else one number in
+        the present units; one number for each target.
+    rounded : bool
+        Whether rows were rounded on their way into the sketch.
+    anchor, anchor_alpha : Anchor or None, float or None
+        The anchor, and the alpha it is kept at; None for the mean eigenvalue.
+    """
 
     sketch: Sketch
     moments: Moments
     intake: Intake
     single: bool
-    rounded: bool = False  # whether rows were rounded on their way into the sketch
+    carried: Float64
+    target_carried: Float64
+    rounded: bool = False
     anchor: Anchor | None = None
-    anchor_alpha: float | None = None  # where the anchor is kept; None for the mean eigenvalue
+    anchor_alpha: float | None = None
 
     @classmethod
     def empty(
@@ -51,7 +72,17 @@ class State:
         moments, anchor = Moments.empty(sketch.n_features, n_targets), None
         if isinstance(sketch, AnchoredFrequentDirections):
             anchor = Anchor.empty(sketch.n_features, n_targets, sketch.sketch_size)
-        return cls(sketch, moments, intake, single, anchor=anchor, anchor_alpha=alpha)
+        carried = np.zeros(sketch.n_features if intake.standardizes else 1)
+        return cls(
+            sketch,
+            moments,
+            intake,
+            single,
+            carried,
+            np.zeros(n_targets),
+            anchor=anchor,
+            anchor_alpha=alpha,
+        )
 
     @property
     def is_sparse(self) -> bool:
@@ -77,7 +108,8 @@ class State:
     def nbytes(self) -> int:
         """Bytes of all arrays."""
         anchor = 0 if self.anchor is None else self.anchor.nbytes
-        return self.sketch.nbytes + self.moments.nbytes + self.intake.nbytes + anchor
+        carried = self.carried.nbytes + self.target_carried.nbytes
+        return self.sketch.nbytes + self.moments.nbytes + self.intake.nbytes + anchor + carried
 
     def snapshot(self) -> Kept:
         """Return all that is held as plain data, valid until the state changes."""
@@ -87,6 +119,8 @@ class State:
             "single": self.single,
         }
         kept |= take_each(self, ("rounded", "moments", "sketch", "intake"))
+        if self.carried.any() or self.target_carried.any():
+            kept |= take_each(self, ("carried", "target_carried"))
         return kept if self.anchor is None else kept | {"anchor": take(self.anchor)}
 
     def restore(self, kept: Kept) -> None:
@@ -99,6 +133,18 @@ class State:
             raise ValueError("rows have no weight")
         if self.anchor is not None:
             self.anchor = like(self.anchor, entry(kept, "anchor"), "anchor")
+        if "carried" in kept:
+            put_each(self, ("carried", "target_carried"), kept)
+        elif self.intake.standardizes and "offset_squares" not in entry(kept, "intake"):
+            # Versions 1 and 2 of the model file have deviations of rows that were rounded before.
+            size = self.intake.scaling.squares + self.intake.offset_squares  # type: ignore[union-attr]
+            self.carried = np.square(8 * unit_roundoff(self.sketch.dtype)) * size
+
+    @property
+    def least_version(self) -> int:
+        """The oldest version of the model file that can hold it."""
+        new = self.intake.standardizes or self.carried.any() or self.target_carried.any()
+        return 3 if new else 1
 
     def check_shape(self, n_features: int, n_targets: int, single: bool) -> None:
         """Raise unless rows and targets of this shape belong to the stream."""
@@ -115,6 +161,7 @@ class State:
 
     def absorb(self, batch: Batch) -> None:
         """Take in a batch."""
+        own_arrays(self)
         narrowed = batch.rows.dtype.itemsize > self.sketch.dtype.itemsize
         weighted = batch.weights is not None and bool((batch.weights != 1.0).any())
         self.rounded |= narrowed or self.intake.touches_rows or weighted
@@ -155,23 +202,29 @@ class State:
 
     def _rescale(self, change: Rescaling) -> None:
         """Bring all finished blocks to new units."""
-        self.sketch.rescale(*change)
-        self.moments.rescale(change.ratio)
-        if self.anchor is not None:
-            self.anchor = self.anchor.rescaled(change.ratio, float(change.column_mass.sum()))
-        self.intake.offset_mass *= max(float(change.ratio.max()), 1.0) ** 2
+        self.carried = self.carried + self._stretched_underflow(change.ratio)
+        self.anchor, left_out = rescale(self.sketch, self.moments, self.anchor, change)
+        self.carried = self.carried + left_out
+
+    def _stretched_underflow(self, ratio: Float64) -> Float64:
+        """Return what underflow has lost in columns that are now multiplied, in original units."""
+        before = ratio * self.intake.units
+        return np.where(ratio > 1.0, self._underflow() * np.square(np.maximum(before, 1.0)), 0.0)
 
     def merge(self, other: "State") -> None:
         """Take in another stream, which stays as it is."""
+        own_arrays(self)
         wider = other.sketch.dtype.itemsize > self.sketch.dtype.itemsize
         self.rounded |= other.rounded or wider
+        self.carried = self.carried + other.moved_squares()
+        moved = other.target_displacement(other.moments.target_mass)
+        self.target_carried = self.target_carried + np.square(moved)
         # An empty stream measures from where the other does.
         if other.n_rows:
             self.intake.start_at(other.intake.feature_mean.high, other.intake.target_mean.high)
         if other.moments.n_rows:
             self._merge_blocks(other)
         if other.intake.filled:
-            self._count_offsets(other.intake)
             self.absorb(other.intake.waiting())
 
     def _merge_blocks(self, other: "State") -> None:
@@ -182,24 +235,17 @@ class State:
         target_distance = mine.target_mean.distance_to(theirs.target_mean)
         factor = shift_factor(mine.weight, theirs.weight)
         sketch, moments, anchor = other.sketch, other.moments, other.anchor
-        offset_mass = theirs.offset_mass
-        share = theirs.weight / (mine.weight + theirs.weight)
+        weights = mine.weight, theirs.weight
         if mine.scaling is not None and theirs.scaling is not None:
-            mean = mine.feature_mean.joined(theirs.feature_mean, share).value
+            mean = mine.feature_mean.joined(theirs.feature_mean, *weights).value
             weight = mine.weight + theirs.weight
             here, there = mine.scaling.merge(theirs.scaling, factor * distance, weight, mean)
             if here is not None:
                 self._rescale(here)
             if there is not None:
                 sketch, moments = copy.deepcopy((sketch, moments))
-                sketch.rescale(*there)
-                moments.rescale(there.ratio)
-                anchor = (
-                    None
-                    if anchor is None
-                    else anchor.rescaled(there.ratio, float(there.column_mass.sum()))
-                )
-                offset_mass *= float(there.ratio.max()) ** 2
+                anchor, left_out = rescale(sketch, moments, anchor, there)
+                self.carried = self.carried + left_out
         alone = not self.moments.n_rows
         if self.anchor is not None and anchor is not None:
             if alone:
@@ -213,10 +259,8 @@ class State:
                 row = (factor * distance / mine.units)[None].astype(self.sketch.dtype)
                 bridge = Block(row, factor * target_distance[None], n_shifts=1)
                 self._take(bridge)
-            mine.offset_mass += offset_mass
-            mine.target_offset_mass += theirs.target_offset_mass
-            mine.feature_mean = mine.feature_mean.joined(theirs.feature_mean, share)
-            mine.target_mean = mine.target_mean.joined(theirs.target_mean, share)
+            mine.feature_mean = mine.feature_mean.joined(theirs.feature_mean, *weights)
+            mine.target_mean = mine.target_mean.joined(theirs.target_mean, *weights)
         mine.weight += theirs.weight
         mine.change_units(units)
         if self.anchor is not None and not alone:
@@ -233,48 +277,105 @@ class State:
         (here, error), (there, more) = sums
         mine.place(point, here + there, error + more)
 
-    def _count_offsets(self, theirs: Intake) -> None:
-        """Remember how far waiting rows were from what they were stored relative to."""
-        offset, weight = theirs.offset() * theirs.units / self.intake.units, theirs.waiting_weight
-        self.intake.offset_mass += weight * float(offset @ offset)
-        self.intake.target_offset_mass += weight * np.square(theirs.target_offset())
-
-    def displacement(self, mass: float, offset: Rows | None) -> float:
-        """Bound ‖Ã − A‖_F, where Ã are the rows as sketched and A as they should be.
+    def moved_squares(self, mass: float | None = None, offset: Rows | None = None) -> Float64:
+        """Return at least Σ(Ã − A)², where Ã are the rows as sketched and A as they should be.
 
         Each entry is rounded when the running mean is taken off, when its block is centred, and
-        when it is weighted and scaled; means err by a sum over a block. ``mass`` is ‖A‖_F², and
-        ``offset`` the mean of the waiting rows as they are stored.
+        when it is weighted and scaled; means are off by the rounding of a sum over a block. With
+        ``standardize`` there is one number for each column, in original units, in which what the
+        deviation is off by counts too; otherwise one in the present units.
+
+        Parameters
+        ----------
+        mass, offset : float, ndarray of shape (n_features,)
+            If at hand: ‖A‖_F² in the present units with the waiting rows as the last block, and
+            what is taken off these to centre them.
         """
         if not self.rounded:
-            return 0.0
-        dtype, offset_mass = self.sketch.dtype, self.intake.offset_mass
-        if offset is not None:
-            offset_mass += self.intake.waiting_weight * float(np.vdot(offset, offset))
-        count = (self.n_rows + self.moments.n_blocks) * self.n_features
-        underflow = smallest_number(dtype) * math.sqrt(count)
-        return self._steps() * math.sqrt(mass + offset_mass) + underflow
+            return self.carried
+        intake, steps = self.intake, self._steps()
+        if not intake.standardizes:
+            if mass is None:
+                size = self.sketch.mass + intake.waiting_mass()
+            else:
+                taken = 0.0 if offset is None else float(np.vdot(offset, offset))
+                size = mass + intake.waiting_weight * taken
+            size += intake.offset_mass
+            return self.carried + steps**2 * size + self._underflow() * self.n_features
+        squares, offsets = self.column_squares(), intake.offset_squares_with_waiting()
+        # s₂ − s₁²/w is off by roundings of s₂, and so is the deviation's square.
+        roots = np.sqrt(squares)
+        doubt = self._sum_steps() * np.divide(
+            squares + offsets, roots, out=np.zeros_like(roots), where=roots > 0
+        )
+        underflow = self._underflow() * np.square(np.maximum(intake.units, 1.0))
+        return self.carried + 2 * (steps**2 * (squares + offsets) + np.square(doubt)) + underflow
+
+    def column_squares(self) -> Float64:
+        """Return the squares of each column about the mean, in original units, for standardize."""
+        scaling = self.intake.scaling
+        assert scaling is not None
+        if not self.intake.filled:
+            return scaling.squares
+        return scaling.squares + self.intake.waiting_squares()
 
     def target_displacement(self, target_mass: Float64) -> Float64:
-        """Bound the same for the targets, whose squares sum up to ``target_mass``."""
+        """Bound ‖b̃ − b‖ for the targets, whose squares in finished blocks are ``target_mass``."""
         if not self.rounded:
-            return np.zeros(self.n_targets)
+            return np.sqrt(self.target_carried)
         intake = self.intake
-        waiting = intake.waiting_weight * np.square(intake.target_offset())
-        steps = 8 * (intake.block_rows + 8) * unit_roundoff(np.dtype(float))
-        bound: Float64 = steps * np.sqrt(target_mass + intake.target_offset_mass + waiting)
+        size = target_mass + intake.target_offset_mass + intake.waiting_target_mass()
+        steps = 8 * (intake.block_rows + 8) * DOUBLE * self._growth()
+        own = steps**2 * size + self._underflow() * (size > 0)
+        bound: Float64 = np.sqrt(self.target_carried + own)
         return bound
-
-    def mean_steps(self) -> float:
-        """Bound the error of the means, in units of their columns' spread; zero without any."""
-        if not self.intake.centre:
-            return 0.0
-        return 4 * (self.intake.block_rows + 4) * unit_roundoff(np.dtype(np.float64))
 
     def _steps(self) -> float:
         """Count the roundings that an entry may go through, in units of itself."""
         storing = 6 if self.intake.touches_rows else 2
-        return storing * unit_roundoff(self.sketch.dtype) + self.mean_steps()
+        means = self._sum_steps() if self.intake.centre else 0.0
+        return storing * unit_roundoff(self.sketch.dtype) + means
+
+    def _sum_steps(self) -> float:
+        """Bound the rounding of a mean, in units of its column's spread."""
+        return 4 * (self.intake.block_rows + 4) * DOUBLE * self._growth()
+
+    def _growth(self) -> float:
+        """Return how often the rounding of a block's mean counts: also in all means after it.
+
+        A block of weight w after W counts with w/(W + w), whose sum grows like the logarithm.
+        """
+        return math.sqrt(1.0 + math.log1p(self.moments.n_blocks))
+
+    def _underflow(self) -> float:
+        """Return the squares that numbers too small for their type may have lost in one column."""
+        n_rows = self.n_rows + self.moments.n_blocks
+        weight = self.intake.total_weight()
+        # Rows are stored both without their weight and with it.
+        stored = smallest_number(self.sketch.dtype) ** 2 * (n_rows + weight)
+        # A mean loses n·tiny over the weight, and is taken off all rows.
+        mean = TINY * n_rows * (TINY * n_rows / weight) if weight > 0 else 0.0
+        return stored + mean + TINY * n_rows
+
+
+def rescale(
+    sketch: Sketch, moments: Moments, anchor: Anchor | None, change: Rescaling
+) -> tuple[Anchor | None, Float64]:
+    """Bring a stream's sums to new units.
+
+    Returns the anchor in these, and the squares, in original units, of what is left out: columns
+    that have varied by no more than rounding may now be multiplied by anything, and with them what
+    a sketch has rounded elsewhere. Sketches whose columns have nothing to do with each other keep
+    them.
+    """
+    ratio, left_out = change.ratio, np.zeros_like(change.first_squares)
+    if change.first.any() and not sketch.columns_apart:
+        ratio, left_out = np.where(change.first, 0.0, ratio), change.first_squares
+    sketch.rescale(ratio, change.column_mass)
+    moments.rescale(change.ratio)
+    if anchor is not None:
+        anchor = anchor.rescaled(change.ratio, float(change.column_mass.sum()))
+    return anchor, left_out
 
 
 def _shape(n_targets: int, single: bool) -> str:

@@ -1,12 +1,16 @@
 """Algorithm 1 of the paper: sketch the rows, keep c = Aᵀb, solve at the end or in between."""
 
 import copy
+import math
+from collections.abc import Callable
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ridgepass import validation
+from ridgepass.guard import Change, change_in_place, no_change
 from ridgepass.intake import Batch
 from ridgepass.kernels import Float64, is_sparse
 from ridgepass.query import Query
@@ -107,15 +111,13 @@ class RidgeStream(SecondLook):
         self.seed = validation.as_seed(seed)
         self.alpha = None if alpha is None else validation.as_alpha(alpha)
         self._names = ("A", "b", "weights")  # what errors call the arguments
-        self._state: State | None = None
+        self._raw_state: State | None = None
         self._answers: Query | None = None
         self._refinement: Refinement | None = None
 
     def __repr__(self) -> str:
-        return (
-            f"RidgeStream(method={self.method!r}, sketch_size={self.sketch_size}, "
-            f"n_rows={self.n_rows})"
-        )
+        rows = "broken" if self._broken else f"n_rows={self.n_rows}"
+        return f"RidgeStream(method={self.method!r}, sketch_size={self.sketch_size}, {rows})"
 
     @property
     def n_rows(self) -> int:
@@ -139,6 +141,11 @@ class RidgeStream(SecondLook):
         refined = 0 if self._refinement is None else self._refinement.nbytes
         return refined + (0 if self._state is None else self._state.nbytes)
 
+    @property
+    def least_version(self) -> int:
+        """The oldest version of the model file that can hold it."""
+        return 1 if self._state is None else self._state.least_version
+
     def update(self, A: Any, b: ArrayLike, weights: ArrayLike | None = None) -> Self:
         """Take in rows and their targets.
 
@@ -150,71 +157,103 @@ class RidgeStream(SecondLook):
             One column per target.
         weights : array_like of shape (n_rows,), optional
             How often each row counts; any numbers of at least zero.
+
+        Notes
+        -----
+        Rows that cannot be taken in raise before anything changes. Ctrl-C waits until all are in; a
+        second one, or anything else that is raised in the middle, leaves a stream that raises
+        `ridgepass.BrokenModelError` from then on, until it restores a snapshot.
         """
-        state, batch = self._checked(A, b, weights)
-        self._become(state)
-        if batch.rows.shape[0]:
-            state.absorb(batch)
+        self.updating(A, b, weights)()
         return self
 
-    def check(self, A: Any, b: ArrayLike | None = None, weights: Float64 | None = None) -> None:
-        """Raise what ``update`` would raise for these rows, taking none of them in.
+    def updating(self, A: Any, b: ArrayLike, weights: ArrayLike | None = None) -> Change:
+        """Check rows as ``update`` does, and return what takes them in."""
+        state, batch = self._checked(A, b, weights)
+        if batch.rows.shape[0]:
+            return self._changing(state, lambda own: own.absorb(batch))
+        return partial(self._settle, state)
 
-        Without ``b`` only the rows are looked at.
-        """
-        if b is not None:
-            self._checked(A, b, weights)
-            return
-        rows, state = validation.as_rows(A, self._names[0]), self._state
-        if state is None:
-            state = self._new_state(
-                rows.shape[1], 1, True, self.dtype or rows.dtype, is_sparse(rows)
-            )
-        state.check_shape(rows.shape[1], state.n_targets, state.single)
-        validation.check_finite(
-            rows, self._names[0], state.sketch.dtype, weights, self.feature_scale
-        )
+    def check(self, A: Any, b: ArrayLike, weights: ArrayLike | None = None) -> None:
+        """Raise what ``update`` would raise for these rows, taking none of them in."""
+        self._checked(A, b, weights)
 
     def begin(self, A: Any, b: ArrayLike) -> Self:
         """Settle columns, targets, dtype and sparsity as a first batch would, taking no row in.
 
         For streams that are to be alike whatever row each of them gets first.
         """
-        self._become(self._checked(A, b, None)[0])
+        self._settle(self._shaped(A, b)[0])
         return self
 
-    def _become(self, state: State | None) -> None:
-        """Take up a state that is about to change, or another; all answers are void."""
-        self._state, self._answers, self._refinement = state, None, None
+    def _changing(self, state: State, change: Callable[[State], None]) -> Change:
+        """Return what changes a state: in place if it has rows, or else another in its place."""
+        if state.n_rows:
+
+            def in_place() -> None:
+                self._answers = self._refinement = None
+                change(state)
+
+            return partial(change_in_place, self, in_place)
+        shape = state.n_features, state.n_targets, state.single
+        dtype, sparse = state.sketch.dtype, state.is_sparse
+
+        def afresh() -> None:
+            fresh = self._new_state(*shape, dtype, sparse)
+            change(fresh)
+            self._become(fresh)
+
+        return afresh
+
+    def _settle(self, state: State) -> None:
+        """Take up a state without rows if there is none yet."""
+        if self._state is None:
+            self._become(state)
+
+    def _become(self, state: State | None, refinement: Refinement | None = None) -> None:
+        """Take up another state, in one step that nothing can interrupt; all answers are void."""
+        self.__dict__.update(_raw_state=state, _answers=None, _refinement=refinement, _broken=False)
 
     def _checked(self, A: Any, b: ArrayLike, weights: ArrayLike | None) -> tuple[State, Batch]:
         """Return the state that is to take in a batch, and the batch."""
+        state, rows, targets = self._shaped(A, b)
         of_rows, of_targets, of_weights = self._names
-        rows = validation.as_rows(A, of_rows)
-        n_rows = rows.shape[0]
-        targets, single = validation.as_targets(b, n_rows, of_targets, of_rows)
+        n_rows, dtype = rows.shape[0], state.sketch.dtype
         by_row = None if weights is None else validation.as_weights(weights, n_rows, of_weights)
-        state = self._state
-        if state is None:
-            dtype = self.dtype or rows.dtype
-            shape = rows.shape[1], targets.shape[1]
-            state = self._new_state(*shape, single, dtype, is_sparse(rows))
-        state.check_shape(rows.shape[1], targets.shape[1], single)
-        validation.check_finite(rows, of_rows, state.sketch.dtype, by_row, self.feature_scale)
+        validation.check_finite(rows, of_rows, dtype, by_row, self.feature_scale)
         if by_row is not None:
             validation.check_finite(targets, of_targets, np.dtype(np.float64), by_row)
         return state, Batch.present(rows, targets, by_row)
+
+    def _shaped(self, A: Any, b: ArrayLike) -> tuple[State, Any, Float64]:
+        """Return the state that rows and targets of this shape belong to, and both as floats."""
+        of_rows, of_targets, _ = self._names
+        rows = validation.as_rows(A, of_rows)
+        targets, single = validation.as_targets(b, rows.shape[0], of_targets, of_rows)
+        shape, state = (rows.shape[1], targets.shape[1]), self._state
+        if state is None:
+            dtype = self.dtype or rows.dtype
+            state = self._new_state(*shape, single, dtype, is_sparse(rows))
+        state.check_shape(*shape, single)
+        return state, rows, targets
 
     def merge(self, other: "RidgeStream") -> Self:
         """Take in another stream of the same options; ``other`` stays as it is.
 
         Counts, means, Aᵀb and the certificate's Δ add. Another sketch size is brought to this
-        one's.
+        one's. What is said of interrupts in ``update`` holds here too.
         """
+        self.merging(other)()
+        return self
+
+    def merging(self, other: "RidgeStream") -> Change:
+        """Check another stream as ``merge`` does, and return what takes it in."""
         if not isinstance(other, RidgeStream):
             raise TypeError(f"a RidgeStream merges with another, not with {type(other).__name__}")
         if other is self:
             raise ValueError("a stream cannot be merged with itself: its rows would count twice")
+        state = self._state
+        other.check_whole("the other RidgeStream", "take in the last snapshot of it instead")
         for name in ("method", "fit_intercept", "standardize", "feature_scale"):
             mine, theirs = getattr(self, name), getattr(other, name)
             if not np.array_equal(mine, theirs):
@@ -224,28 +263,22 @@ class RidgeStream(SecondLook):
                 )
         theirs = other._state
         if theirs is None:
-            return self
-        state = self._state
+            return no_change
         if state is None:
             dtype = self.dtype or theirs.sketch.dtype
             shape = theirs.n_features, theirs.n_targets
             state = self._new_state(*shape, theirs.single, dtype, theirs.is_sparse)
         state.check_shape(theirs.n_features, theirs.n_targets, theirs.single)
-        if theirs.n_rows and theirs.sketch.dtype.itemsize > state.sketch.dtype.itemsize:
-            mass = other._query().solver.covariance.mass
-            if not mass <= validation.largest_number(state.sketch.dtype) ** 2:
-                raise ValueError(
-                    f"the other stream's numbers overflow {state.sketch.dtype.name}: "
-                    "use dtype='float64' for both"
-                )
-        self._become(state)
-        state.merge(theirs)
-        return self
+        if not theirs.n_rows:
+            return partial(self._settle, state)
+        if theirs.sketch.dtype.itemsize > state.sketch.dtype.itemsize:
+            _check_fits(other._query(), state.sketch.dtype)
+        return self._changing(state, lambda own: own.merge(theirs))
 
     def copy(self) -> "RidgeStream":
         """Return an independent copy."""
-        twin = copy.copy(self)
-        twin._state, twin._answers = copy.deepcopy(self._state), None
+        state, twin = self._state, copy.copy(self)
+        twin._raw_state, twin._answers = copy.deepcopy(state), None
         return twin
 
     def snapshot(self) -> Kept:
@@ -263,7 +296,7 @@ class RidgeStream(SecondLook):
         """Take up the state of a snapshot, or raise ValueError and stay as it was.
 
         The stream must have been made with the options, seed and alpha of the one it is from.
-        Arrays are not copied: they change as the stream learns.
+        Arrays are not copied: they change as the stream learns, or are copied then if they cannot.
         """
         found = entry(kept, "state")
         if found is None:
@@ -287,8 +320,7 @@ class RidgeStream(SecondLook):
         refinement = kept.get("refinement")
         if refinement is not None:
             refinement = Refinement.restored(refinement, n_features, n_targets)
-        self._become(state)
-        self._refinement = refinement
+        self._become(state, refinement)
         return self
 
     def _new_state(
@@ -308,4 +340,16 @@ class RidgeStream(SecondLook):
             centre=self.fit_intercept,
             scaling=Scaling(n_features, given) if self._scales else None,
             alpha=self.alpha,
+        )
+
+
+def _check_fits(query: Query, dtype: np.dtype[Any]) -> None:
+    """Raise if rows of a longer dtype would overflow this one, before or after they are scaled."""
+    limit, largest = validation.largest_number(dtype), float(np.finfo(dtype).max) / 4
+    scale = 1.0 if query.scale is None else query.scale
+    spread, mean = math.sqrt(query.solver.covariance.mass), np.abs(query.mean)
+    scaled, given = mean / scale, mean + spread * scale
+    if not (spread <= limit and (scaled <= limit).all() and (given <= largest).all()):
+        raise ValueError(
+            f"the other stream's numbers overflow {dtype.name}: use dtype='float64' for both"
         )

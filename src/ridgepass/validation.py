@@ -13,7 +13,7 @@ from ridgepass.kernels import Float64
 
 # Rows are looked at in pieces of about this many numbers, so that a check costs no memory.
 CHUNK = 1 << 16
-LEAST_ALPHA = 1e-300
+LEAST_ALPHA, LARGEST_ALPHA = 1e-300, 1e300
 
 
 def as_rows(A: Any, name: str = "A") -> Any:
@@ -65,9 +65,10 @@ def check_finite(
 ) -> None:
     """Raise for NaN, infinity, or numbers whose squares, summed up, would overflow ``dtype``.
 
-    The numbers that count are √weight·entry/scale.
+    The numbers that count are √weight·entry/scale, and without the weight where that is below one:
+    rows wait unweighted.
     """
-    limit = largest_number(dtype)
+    limit, largest = largest_number(dtype), float(np.finfo(dtype).max) / 4
     largest_root = 1.0 if weights is None else max(math.sqrt(float(weights.max())), 1.0)
     least_scale = 1.0 if scale is None else min(float(scale.min()), 1.0)
     quick_limit = limit / largest_root * least_scale
@@ -79,7 +80,7 @@ def check_finite(
             squares = float(np.vdot(chunk, chunk))  # one pass; NaN and infinity show in the sum
         if squares <= quick_limit**2:
             continue
-        sizes = np.abs(chunk.astype(np.float64))
+        sizes = given = np.abs(chunk.astype(np.float64))
         if by_row:
             at_row = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
             at_column = rows.indices
@@ -87,10 +88,11 @@ def check_finite(
             at_row, at_column = np.ogrid[start : start + len(chunk), : rows.shape[1]]
         with np.errstate(over="ignore"):
             if weights is not None:
-                sizes = sizes * np.sqrt(weights)[at_row]
+                sizes = sizes * np.sqrt(np.maximum(weights, 1.0))[at_row]
             if scale is not None:
                 sizes = sizes / scale[at_column]
-        bad = np.argwhere(~(sizes <= limit))
+            # Rows become ``dtype`` before they are divided.
+            bad = np.argwhere(~((sizes <= limit) & (given <= largest)))
         if len(bad) and by_row:
             (i,) = bad[0]
             _refuse(chunk[i], at_row[i], at_column[i], name, dtype)
@@ -108,7 +110,8 @@ def _refuse(value: Any, row: int, column: int, name: str, dtype: np.dtype[Any]) 
     where = f"{name} has {value:g} in row {row}, column {column} of the batch"
     if np.isfinite(value):
         raise ValueError(
-            f"{where}, whose square overflows {dtype.name}: divide the column (or the weights, or "
+            f"{where}, and sums of such squares overflow {dtype.name}: divide the column (or the "
+            "weights, or "
             "multiply the scale) by a constant"
             + ("" if dtype == np.float64 else ", or use dtype='float64'")
         )
@@ -118,14 +121,18 @@ def _refuse(value: Any, row: int, column: int, name: str, dtype: np.dtype[Any]) 
 def as_alphas(alpha: float | Sequence[float] | Float64) -> tuple[list[float], bool]:
     """Return alphas as a list, and whether there was only one."""
     values = np.asarray(alpha)
-    if values.dtype.kind not in "fiu" or values.ndim > 1 or values.size == 0:
+    if values.size == 0:
+        raise ValueError("there is no alpha: pass at least one")
+    if values.dtype.kind not in "fiu" or values.ndim > 1:
         raise ValueError(f"alpha={alpha!r} is not a number or a sequence of numbers")
     for value in values.ravel():
         if not (value >= 0 and np.isfinite(value)):
             raise ValueError(f"alpha={value:g} is not a finite number of at least zero")
         if 0 < value < LEAST_ALPHA:
-            raise ValueError(f"alpha={value:g} is too small to divide by: give 0 or a larger one")
-    return [float(value) for value in values.ravel()], values.ndim == 0
+            raise ValueError(f"alpha={value:g} is too small to divide by: pass 0 or a larger one")
+        if value > LARGEST_ALPHA:
+            raise ValueError(f"alpha={value:g} is too large: pass at most {LARGEST_ALPHA:g}")
+    return [float(value) + 0.0 for value in values.ravel()], values.ndim == 0  # no -0.0
 
 
 def as_alpha(alpha: float) -> float:
@@ -206,6 +213,12 @@ def as_weights(weights: ArrayLike, n_rows: int, name: str = "weights") -> Float6
         raise ValueError(
             f"{name} has {values[bad[0]]:g} in row {bad[0]}: give finite numbers of at least zero"
         )
+    largest = largest_number(np.dtype(np.float64)) ** 2
+    if values.max(initial=0.0) > largest:
+        raise ValueError(
+            f"{name} has {values.max():g} in row {values.argmax()}, and sums of such weights "
+            "overflow: divide all weights, and alpha, by a constant"
+        )
     return values
 
 
@@ -219,13 +232,21 @@ def as_seed(seed: int | None) -> int:
 
 
 def _as_floats(values: ArrayLike, name: str) -> NDArray[Any]:
+    if np.ma.is_masked(values):
+        raise ValueError(f"{name} has masked values: drop such rows or fill them in first")
     array = np.asarray(values)
-    return array.astype(_float_dtype(array.dtype, name), copy=False)
+    # NumPy multiplies unaligned numbers without BLAS, which gives other bits.
+    return np.require(array, _float_dtype(array.dtype, name), ["ALIGNED"])
 
 
 def _as_sparse_floats(values: Any, name: str) -> Any:
     rows = sparse.csr_array(values)
-    return rows.astype(_float_dtype(rows.dtype, name), copy=False)
+    rows = rows.astype(_float_dtype(rows.dtype, name), copy=False)
+    if rows.has_canonical_format:
+        return rows
+    rows = rows.copy()
+    rows.sum_duplicates()  # so that what is checked is what counts
+    return rows
 
 
 def _float_dtype(dtype: np.dtype[Any], name: str) -> type[np.floating[Any]]:

@@ -34,7 +34,7 @@ def test_a_small_run_and_its_continuation(run, monkeypatch, tmp_path):
         seconds, _, passes, error, _ = (
             float(cell.strip("* <")) for cell in line.strip("| ").split(" | ")[1:]
         )
-        assert 0 < seconds < 60
+        assert seconds > 0
         assert passes >= 1
         assert error < (1 if "ridgepass" in label else 0.1)
     assert "Where a peer is the better choice" in first.out

@@ -225,5 +225,17 @@ def test_interrupting_leaves_nothing_behind(folder):
     running.send_signal(signal.SIGINT)
     _, said = running.communicate()
     assert running.returncode == 130
-    assert said == b"ridgepass: interrupted\n"
+    assert said.splitlines()[-1] == b"ridgepass: interrupted"
     assert package.load(folder / "m.ridge").n_samples_seen_ == before
+
+
+def test_an_error_stays_readable_however_long_a_value_is(folder):
+    (folder / "wide.csv").write_text(f"{'x' * 200_000},y\n1,2\n2,3\n")
+    said = complaint("fit", "wide.csv", "-t", "price", "-o", "m.ridge", cwd=folder)
+    assert said.startswith("wide.csv has no column 'price': it has 'xxx")
+    assert said.endswith("xxx', 'y'")
+    (folder / "bad.svm").write_text(f"1 1:1\n{'x' * 200_000}\n")
+    said = complaint("fit", "bad.svm", "-o", "m.ridge", cwd=folder)
+    assert said.startswith("row 2 of bad.svm cannot be read as svmlight: ")
+    assert said.endswith("fix that line")
+    assert len(said) < 3000

@@ -110,7 +110,7 @@ def stop_in(monkeypatch, command):
 
     def call(number, sent, *arguments):
         with monkeypatch.context() as patch:
-            patch.setattr(Watch, "update", _at_pass(number, lambda: os.kill(os.getpid(), sent)))
+            patch.setattr(Watch, "update", _at_pass(number, lambda: signal.raise_signal(sent)))
             return command(*arguments)
 
     return call
@@ -479,7 +479,7 @@ def uninterrupted(tmp_path_factory):
 def test_the_real_command_killed_in_a_pass_goes_on(uninterrupted, sent):
     folder, whole = uninterrupted
     command = [*LONG, "--checkpoint", "m.part", "--resume"]
-    for _ in range(5):  # a run may be over before the signal is there
+    for _ in range(50):  # a run may be over before the signal is there
         (folder / "m.ridge").unlink()
         running = subprocess.Popen(
             [COMMAND, *command], cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE

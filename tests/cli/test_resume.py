@@ -3,6 +3,7 @@ import random
 import signal
 import subprocess
 import time
+from itertools import count
 
 import numpy as np
 import pyarrow as pa
@@ -47,10 +48,12 @@ def test_killed_at_any_moment_it_ends_in_the_same_bytes(tmp_path, write):
     command = ["fit", *write(tmp_path), "-o", "m.ridge"]
     taken = summary(*command, cwd=tmp_path)["seconds"]
     whole = (tmp_path / "m.ridge").read_bytes()
-    chance, kills, resumed = random.Random(write.__name__), 0, 0
-    for _ in range(3):
+    chance, kills, resumed, rounds = random.Random(write.__name__), 0, 0, 0
+    while rounds < 3 or not (kills and resumed):
+        rounds += 1
+        assert rounds < 50, "the run was always over before it could be killed"
         (tmp_path / "m.ridge").unlink()
-        while True:
+        for tries in count(1):
             running = subprocess.Popen(
                 [COMMAND, *command, *CHECKPOINTS],
                 cwd=tmp_path,
@@ -60,7 +63,9 @@ def test_killed_at_any_moment_it_ends_in_the_same_bytes(tmp_path, write):
             begun = running.stderr.readline()  # it has found a checkpoint or none
             resumed += b"going on from m.part" in begun
             try:
-                _, said = running.communicate(timeout=chance.uniform(0, 2) * taken)
+                # Longer each time, should the machine be slower than when time was taken.
+                patience = chance.uniform(0, 2) * taken * (1 + tries / 10)
+                _, said = running.communicate(timeout=patience)
                 break
             except subprocess.TimeoutExpired:
                 running.kill()
@@ -72,8 +77,6 @@ def test_killed_at_any_moment_it_ends_in_the_same_bytes(tmp_path, write):
         assert running.returncode == 0, said.decode()
         assert (tmp_path / "m.ridge").read_bytes() == whole
         assert not (tmp_path / "m.part").exists()
-    assert kills
-    assert resumed
     assert [name for name in os.listdir(tmp_path) if name.endswith(".tmp")] == []
 
 
@@ -90,7 +93,7 @@ def stopped(tmp_path):
 
 def _stop_in_the_middle(folder, command):
     """Stop as soon as a checkpoint is there; a run may be over before, so it is repeated."""
-    for _ in range(20):
+    for _ in range(100):
         running = subprocess.Popen(
             [COMMAND, *command, "--checkpoint", "m.part", "--every", "1ms"],
             cwd=folder,

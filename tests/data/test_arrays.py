@@ -1,9 +1,14 @@
+import os
+import struct
+import tracemalloc
+
 import numpy as np
 import pytest
 from numpy.lib import format as npy
 from plain_reading import read_all
 
-from ridgepass.data.opening import open_source
+from ridgepass.data.arrays import ArrayFile
+from ridgepass.data.opening import open_for_prediction, open_source
 
 ROWS = np.arange(24.0).reshape(6, 4)
 
@@ -136,3 +141,75 @@ def test_files_of_other_widths(tmp_path):
 def test_no_categories(tmp_path):
     with pytest.raises(ValueError, match="has numbers only: one-hot is for columns of a table"):
         open_source(saved(tmp_path / "a.npy", ROWS), one_hot="0")
+
+
+def crafted(path, header, version=(1, 0), length=None):
+    """Write a file with a header of one's own, and 64 bytes of numbers."""
+    size = struct.pack("<H" if version == (1, 0) else "<I", length or len(header))
+    path.write_bytes(b"\x93NUMPY" + bytes(version) + size + header.encode() + bytes(64))
+    return path
+
+
+def header(shape="(2, 4)", descr="'<f8'", by_columns=False):
+    return f"{{'descr': {descr}, 'fortran_order': {by_columns}, 'shape': {shape}, }}\n"
+
+
+@pytest.mark.parametrize("by_columns", [False, True])
+@pytest.mark.parametrize(
+    ("shape", "what"),
+    [
+        ("(0, 10000000)", "has no row: give files with rows"),
+        ("(0, 4)", "has no row: give files with rows"),
+        ("(1000000000000, 0)", "has no column"),
+        ("(2, 1000000000000)", "is cut off"),
+        ("(100000000000000000000,)", "is cut off"),
+        ("(-1, 5)", r"has shape \(-1, 5\)"),
+        ("(5, -1)", r"has shape \(5, -1\)"),
+        ("(True, 2)", r"has shape \(True, 2\)"),
+        ("-" * 9000 + "1", "cannot be read as a NumPy file"),
+        ("(" + "[" * 4000 + "]" * 4000 + ")", "cannot be read as a NumPy file"),
+    ],
+)
+def test_absurd_shapes_cost_nothing(tmp_path, shape, what, by_columns):
+    path = crafted(tmp_path / "a.npy", header(shape, by_columns=by_columns))
+    tracemalloc.start()
+    try:
+        with pytest.raises(ValueError, match=rf"a\.npy {what}"):
+            open_source(path)
+        assert tracemalloc.get_traced_memory()[1] < 4e6
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize(
+    ("version", "length"), [((2, 0), 2**32 - 1), ((3, 0), 10**9), ((1, 0), 65_535), ((9, 9), None)]
+)
+def test_absurd_headers_cost_nothing(tmp_path, version, length):
+    path = crafted(tmp_path / "a.npy", header(), version, length)
+    tracemalloc.start()
+    try:
+        with pytest.raises(ValueError, match=r"a\.npy cannot be read as a NumPy file"):
+            open_source(path)
+        assert tracemalloc.get_traced_memory()[1] < 4e6
+    finally:
+        tracemalloc.stop()
+
+
+def test_no_row_to_predict_for(tmp_path):
+    path = saved(tmp_path / "a.npy", np.empty((0, 3)))
+    assert list(open_for_prediction(path, None, None, 3).chunks()) == []
+    crafted(path, header("(0, 1000000000000)"))
+    with pytest.raises(ValueError, match=r"has 1000000000000 columns, the model has 3 features"):
+        open_for_prediction(path, None, None, 3)
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_files_cut_off_while_they_are_read(tmp_path, order):
+    rows = np.arange(40_000.0).reshape(10_000, 4)
+    path = saved(tmp_path / "a.npy", np.asarray(rows, order=order))
+    array = ArrayFile(str(path))
+    first = array.rows(0, 5000)
+    os.truncate(path, 4096)
+    np.testing.assert_array_equal(first, rows[:5000])  # a map of the file would end the process
+    with pytest.raises(ValueError, match=r"a\.npy was changed while it was read"):
+        array.rows(5000, 10_000)

@@ -269,3 +269,22 @@ def test_errors_of_a_pipe_name_row_and_column():
         ValueError, match=f"'b' of standard input has 'x' in row {BLOCK + 1}, which"
     ):
         list(stream.read(["b", "a"], 0, 10**6))
+
+
+@pytest.mark.parametrize("n", [131_072, 131_073, 3_000_000])
+def test_names_of_any_length(tmp_path, n):
+    text = "x" * n + ',y,"' + "z" * n + '"\n1,2,3\n2,3,4\n'
+    (tmp_path / "a.csv").write_text(text)
+    table = CsvTable(File(str(tmp_path / "a.csv"), "csv"))
+    assert table.schema.names == ["x" * n, "y", "z" * n]
+    assert [row["y"] for piece in table.read(["y"], 0, 9) for row in piece.to_pylist()] == [2, 3]
+    stream = CsvStream(io.BytesIO(text.encode()), {})
+    assert stream.schema.names == table.schema.names
+
+
+def test_a_wrong_value_in_a_column_of_a_long_name(tmp_path):
+    rows = "1,2\n" * 1_000_000  # beyond the first block, in which types are told
+    (tmp_path / "a.csv").write_text(f"{'x' * 140_000},y\n{rows}1,bad\n")
+    table = CsvTable(File(str(tmp_path / "a.csv"), "csv"), {"y": pa.float64()})
+    with pytest.raises(ValueError, match=r"column 2 of .*a\.csv has 'bad' in row 1000001"):
+        list(table.read(["y"], 0, 1 << 20))

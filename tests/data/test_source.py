@@ -190,7 +190,7 @@ def test_a_reader_works_ahead_and_no_further():
 
     with closing(read_ahead(numbers())) as ahead:
         assert next(ahead) == 0
-        deadline = time.monotonic() + 5
+        deadline = time.monotonic() + 60  # on a busy machine, of which this is no test
         while len(made) < AHEAD + 2 and time.monotonic() < deadline:
             time.sleep(0.01)
         time.sleep(0.05)
@@ -200,12 +200,13 @@ def test_a_reader_works_ahead_and_no_further():
 
 
 @pytest.mark.parametrize("how", ["close", "break", "raise", "forget"])
-def test_a_reader_ends_when_nobody_needs_it(how):
+def test_a_reader_ends_when_nobody_needs_it(how, monkeypatch):
+    monkeypatch.setattr("ridgepass.data.source.PATIENCE", 60.0)
+
     def endless():
         while True:
             yield 0
 
-    begun = time.monotonic()
     ahead = read_ahead(endless())
     assert next(ahead) == 0
     if how == "close":
@@ -220,7 +221,6 @@ def test_a_reader_ends_when_nobody_needs_it(how):
     else:
         del ahead
     assert not readers()
-    assert time.monotonic() - begun < 2.0
 
 
 def test_a_reader_that_is_stuck_keeps_nobody(monkeypatch):
@@ -229,17 +229,16 @@ def test_a_reader_that_is_stuck_keeps_nobody(monkeypatch):
 
     def stuck():
         yield 0
-        let_go.wait(10)
+        let_go.wait(60)
         yield 1
 
     ahead = read_ahead(stuck())
     assert next(ahead) == 0
-    begun = time.monotonic()
     ahead.close()
-    assert time.monotonic() - begun < 2.0
+    assert readers()  # nobody waited for it
     let_go.set()
     for thread in readers():
-        thread.join(5)
+        thread.join(60)
     assert not readers()
 
 

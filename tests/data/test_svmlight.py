@@ -93,6 +93,58 @@ def test_bad_lines_are_named(tmp_path, line, what):
         open_source(tmp_path / "a.svm")
 
 
+@pytest.mark.parametrize("at", [0, 1, 2000, 3998, 3999])
+def test_a_bad_line_among_many_is_found_without_parsing_each(tmp_path, monkeypatch, at):
+    lines = [b"1 1:1"] * 4000
+    lines[at] = b"1 x"
+    (tmp_path / "a.svm").write_bytes(b"\n".join([*lines, b""]))
+    load, calls = svmlight._load, []
+    monkeypatch.setattr(svmlight, "_load", lambda text: (calls.append(len(text)), load(text))[1])
+    with pytest.raises(ValueError, match=rf"row {at + 1} of .*a\.svm cannot be read as svmlight"):
+        open_source(tmp_path / "a.svm")
+    assert len(calls) <= 2 + 12  # 4,000 lines are halved twelve times
+    assert sum(calls) <= 2.1 * (tmp_path / "a.svm").stat().st_size
+
+
+def test_a_carriage_return_does_not_end_a_line(tmp_path):
+    (tmp_path / "a.svm").write_bytes(b"1 1:1\r\n1 1:1\r2 2:1\r\n3 1:1\r\n")
+    with pytest.raises(ValueError, match=r"row 2 of .*a\.svm cannot be read as svmlight"):
+        open_source(tmp_path / "a.svm")
+
+
+def test_a_long_line_is_put_together_once(tmp_path, monkeypatch):
+    line = b"1 " + b" ".join(b"%d:1" % i for i in range(1, 20_000)) + b"\n"
+    (tmp_path / "a.svm").write_bytes(b"1 1:1\n" + line + b"2 1:1\n")
+    added = []
+
+    class Counted(bytes):
+        def __radd__(self, other):
+            added.append(len(other))
+            return bytes(other) + bytes(self)
+
+    class Read:
+        def __init__(self, *arguments):
+            self.file = open(*arguments)  # noqa: SIM115
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *_):
+            self.file.close()
+
+        def read(self, size):
+            return Counted(self.file.read(size))
+
+        def tell(self):
+            return self.file.tell()
+
+    monkeypatch.setattr(svmlight, "PIECE", 100)
+    monkeypatch.setattr(svmlight, "open", Read, raising=False)
+    found = read_all(open_source(tmp_path / "a.svm"))
+    assert found.X.sum(axis=1).tolist() == [1, 19_999, 1]
+    assert sum(added) <= 10 * len(line)
+
+
 def test_nothing_to_fit(tmp_path):
     (tmp_path / "a.svm").write_bytes(b"1\n2\n")
     with pytest.raises(ValueError, match=r"a\.svm has no feature that is not zero"):

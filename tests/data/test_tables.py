@@ -1,15 +1,13 @@
-import mmap
-
 import numpy as np
-import polars as pl
 import pyarrow as pa
 import pyarrow.feather
 import pyarrow.ipc
 import pyarrow.parquet
 import pytest
 
+from ridgepass.data.arrow_table import ArrowTable
 from ridgepass.data.files import File
-from ridgepass.data.tables import ArrowTable, ParquetTable, buffer_size
+from ridgepass.data.tables import ParquetTable, buffer_size
 
 N_ROWS = 100
 
@@ -143,24 +141,6 @@ def test_pandas_keeps_its_index_in_a_column(tmp_path):
         for name in ("named", "bare", "without")
     }
     assert index == {"named": {"id"}, "bare": {"__index_level_0__"}, "without": set()}
-
-
-def test_pages_of_a_mapped_file_are_given_back(tmp_path, monkeypatch):
-    path = tmp_path / "x.arrow"
-    pl.DataFrame({"x": np.arange(40_000.0)}).write_ipc(path, compression="uncompressed")
-    monkeypatch.setattr("ridgepass.data.tables.MAPPED", 50_000)
-    given_back = []
-
-    class Watched(mmap.mmap):
-        def madvise(self, *arguments):
-            given_back.append(arguments)
-            return super().madvise(*arguments)
-
-    monkeypatch.setattr("ridgepass.data.tables.mmap.mmap", Watched)
-    table = ArrowTable(File(str(path), "arrow"))
-    kept = list(table.read(["x"], 0, 1000))
-    assert len(given_back) == 320_000 // 56_000
-    np.testing.assert_array_equal(np.concatenate([p.column(0) for p in kept]), np.arange(40_000.0))
 
 
 def test_buffers_of_many_columns_stay_small():

@@ -12,6 +12,7 @@ from sklearn.model_selection import KFold, TimeSeriesSplit
 from ridgepass import StreamingRidge, StreamingRidgeCV
 from ridgepass.datasets import Synthetic
 from ridgepass.sketch import SKETCHES
+from store.models import again, to_bytes
 
 ALPHAS = 2.0 ** np.arange(2, 20)
 
@@ -118,6 +119,92 @@ def test_given_splits_say_which_row_goes_where(data):
     assert ordered.n_samples_seen_ == 240
 
 
+@pytest.mark.parametrize("idle", [[60], [0], [0, 20], [220], range(20, 240, 40)])
+@pytest.mark.parametrize("given", [False, True])
+def test_rows_of_weight_zero_do_not_move_others_to_other_folds(data, given, idle):
+    """In batches of their own, the first or the last too, and within a batch."""
+    X, Y = data
+    weights = np.random.default_rng(2).uniform(0.5, 2, len(X))
+    weights[::7] = 0.0
+    for start in idle:
+        weights[start : start + 20] = 0.0
+    cv = list(KFold(4).split(X)) if given else 4
+    options = {"cv": cv, "method": "rfd", "sketch_size": 16}
+    whole = StreamingRidgeCV(ALPHAS, **options).fit(X, Y, weights)
+    pieces = StreamingRidgeCV(ALPHAS, **options)
+    for start in range(0, 240, 20):
+        rows = slice(start, start + 20)
+        pieces.partial_fit(X[rows], Y[rows], weights[rows])
+        if start == 100:
+            pieces = again(pieces)
+    assert to_bytes(pieces) == to_bytes(whole)
+    np.testing.assert_array_equal(pieces.scores_, whole.scores_)
+    # And by the definition: rows of weight zero are there and count for nothing.
+    fold = np.arange(240) // 60 if given else (np.cumsum(weights > 0) - 1) % 4
+    exact = StreamingRidgeCV(ALPHAS, cv=cv, method="exact")
+    for start in range(0, 240, 20):
+        rows = slice(start, start + 20)
+        exact.partial_fit(X[rows], Y[rows], weights[rows])
+    expected = np.zeros(len(ALPHAS))
+    for i in range(4):
+        train, test = weights * (fold != i), weights * (fold == i)
+        for j, alpha in enumerate(ALPHAS):
+            fitted = Ridge(alpha, solver="svd").fit(X, Y, train)
+            expected[j] -= test @ np.square(fitted.predict(X) - Y).mean(axis=1) / weights.sum()
+    np.testing.assert_allclose(exact.scores_, expected, rtol=1e-9)
+
+
+def test_rows_of_weight_zero_count_towards_given_splits(data):
+    X, Y = data
+    model = StreamingRidgeCV(ALPHAS, cv=interleaved(240, 4), method="exact")
+    model.partial_fit(X[:120], Y[:120], np.zeros(120)).partial_fit(X[120:], Y[120:])
+    content = to_bytes(model)
+    with pytest.raises(ValueError, match="cv has folds for 240 rows, and now there are 241"):
+        model.partial_fit(X[:1], Y[:1], np.zeros(1))
+    assert to_bytes(model) == content
+    in_turn = StreamingRidgeCV(ALPHAS, cv=4, method="exact").fit(X, Y)
+    content = to_bytes(in_turn)
+    in_turn.partial_fit(X[:7], Y[:7], np.zeros(7))
+    assert to_bytes(in_turn) == content
+
+
+def test_parts_whose_first_batch_has_no_weight_merge(data):
+    X, Y = data
+    parts = []
+    for rows in (slice(0, 120), slice(120, 240)):
+        part = StreamingRidgeCV(ALPHAS, cv=4, method="exact")
+        part.partial_fit(X[:5], Y[:5], np.zeros(5)).partial_fit(X[rows], Y[rows])
+        parts.append(part)
+    whole = StreamingRidgeCV(ALPHAS, cv=4, method="exact").fit(X, Y)
+    idle = StreamingRidgeCV(ALPHAS, cv=4, method="exact").partial_fit(X, Y, np.zeros(240))
+    merged = idle.merge(parts[0]).merge(parts[1])
+    np.testing.assert_allclose(merged.scores_, whole.scores_, rtol=1e-9)
+    assert merged.n_samples_seen_ == 240
+    # A stream of given rows goes on where another has ended.
+    given = clone(whole).set_params(cv=interleaved(240, 4))
+    begun = clone(given).partial_fit(X[:9], Y[:9], np.zeros(9)).partial_fit(X[9:50], Y[9:50])
+    merged = clone(given).merge(begun).partial_fit(X[50:], Y[50:])
+    weights = np.where(np.arange(240) < 9, 0.0, 1.0)
+    np.testing.assert_allclose(merged.scores_, given.fit(X, Y, weights).scores_, rtol=1e-9)
+
+
+def test_a_merger_that_fails_in_a_later_fold_changes_no_fold(data):
+    """Folds are merged one after the other: all are checked before the first."""
+    X, Y = data
+    model = StreamingRidgeCV(ALPHAS, cv=3, dtype="float32", method="rfd", sketch_size=8)
+    model.fit(X[:90], Y[:90])
+    large = X[90:96].copy()
+    large[5] = 1e30  # in the last fold alone
+    other = clone(model).set_params(dtype="float64").fit(large, Y[90:96])
+    content, coef = to_bytes(model), model.coef_.copy()
+    with pytest.raises(ValueError, match="overflow float32"):
+        model.merge(other)
+    assert to_bytes(model) == content
+    assert model.n_samples_seen_ == 90
+    np.testing.assert_array_equal(model.coef_, coef)
+    np.testing.assert_array_equal(model.scores_, clone(model).fit(X[:90], Y[:90]).scores_)
+
+
 def test_select_goes_by_the_rows_kept_aside(data):
     X, Y = data
     model = StreamingRidgeCV(method="exact").fit(X[:150], Y[:150])
@@ -186,7 +273,7 @@ def test_a_failed_batch_changes_no_fold(data):
     model.fit(X, Y)
     scores, bad = model.scores_, X[:7].copy()
     bad[6, 2] = 1e30  # fits float64, but its square does not fit the sketch's float32
-    with pytest.raises(ValueError, match="overflows float32"):
+    with pytest.raises(ValueError, match="overflow float32"):
         model.partial_fit(bad, Y[:7])
     assert model.n_samples_seen_ == 240
     np.testing.assert_array_equal(model.scores_, scores)
@@ -218,6 +305,10 @@ def test_misuse_says_what_to_do(data):
     model.set_params(cv=3)
     with pytest.raises(ValueError, match="y_val has 1 targets, the model has 2"):
         model.select(ALPHAS, X, Y[:, 0])
+    with pytest.raises(
+        ValueError, match="every sample_weight is zero, so there is nothing to choo"
+    ):
+        model.select(ALPHAS, X, Y, 0.0)
     with pytest.raises(ValueError, match="differ in cv: use one number of folds"):
         model.merge(StreamingRidgeCV(ALPHAS, cv=4).fit(X, Y))
     with pytest.raises(ValueError, match="needs rows in at least two folds"):

@@ -1,5 +1,6 @@
 """The estimators in the hands of scikit-learn's tools, of river, and of ONNX."""
 
+import joblib
 import numpy as np
 import onnxruntime
 import pytest
@@ -16,6 +17,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from estimator_data import classification, regression
 from ridgepass.estimators import StreamingRidge, StreamingRidgeClassifier
+from streams import METHODS
 
 
 def test_pipeline():
@@ -58,6 +60,29 @@ def test_meta_estimators():
     model.partial_fit(X, y)
     scaled = TransformedTargetRegressor(StreamingRidge(), transformer=StandardScaler())
     assert scaled.fit(X, y).score(X, y) > 0.5
+
+
+@pytest.mark.parametrize("store", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("method", METHODS)
+def test_joblibs_memory_maps_can_be_trained_on(method, store, tmp_path):
+    """They are read-only: what changes is copied once, and the file stays as it was."""
+    X, y = regression(n_rows=70)
+    options = {"method": method, "sketch_size": 3, "standardize": True, "random_state": 0}
+    model = StreamingRidge(**options).fit(store(X[:30]), y[:30])
+    joblib.dump(model, tmp_path / "model")
+    content = (tmp_path / "model").read_bytes()
+    mapped = joblib.load(tmp_path / "model", mmap_mode="r")
+    other = joblib.load(tmp_path / "model", mmap_mode="r")
+    for rows in (slice(30, 31), slice(31, 70)):
+        model.partial_fit(store(X[rows]), y[rows])
+        mapped.partial_fit(store(X[rows]), y[rows])
+        other.partial_fit(store(X[rows]), y[rows])
+        np.testing.assert_array_equal(mapped.coef_, model.coef_)
+        assert mapped.certificate().relative == model.certificate().relative
+    state = mapped._learned.stream._state
+    np.testing.assert_array_equal(mapped.merge(other).coef_, model.merge(other).coef_)
+    assert mapped._learned.stream._state is state  # it is its own by now
+    assert (tmp_path / "model").read_bytes() == content
 
 
 def test_routing_of_weights():

@@ -1,5 +1,7 @@
 """Certificates of anybody's coefficients."""
 
+import itertools
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -10,6 +12,7 @@ from scipy import sparse
 from sklearn.linear_model import Ridge, SGDRegressor
 
 import ridgepass
+from balls import ExactRidge
 from prepared import WIDE, solve_wide
 from ridgepass import verify
 from ridgepass.refining import Progress
@@ -373,3 +376,179 @@ def test_its_name():
     assert "verify" in ridgepass.__all__
     assert "verify" in dir(ridgepass)
     assert ridgepass.verify is verify
+
+
+def wild(seed, *, far=1.0, n=40, d=5, n_targets=2, weighted=False, scaling=False):
+    """Rows about ``far`` times their spread, targets, weights and a scale."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, d)) + far * rng.choice([-1.0, 1.0], d)
+    y = (X - far) @ rng.standard_normal((d, n_targets)) / max(far, 1.0) + 3.0
+    y += rng.standard_normal(y.shape)
+    weights = rng.random(n) + 0.01 if weighted else None
+    scale = np.exp(rng.standard_normal(d)) if scaling else None
+    return X, y, weights, scale
+
+
+STORES = pytest.mark.parametrize("store", [np.asarray, sparse.csr_array])
+
+
+@STORES
+@pytest.mark.parametrize("sketch_size", [2, 64])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("scaling", [False, True])
+def test_an_intercept_that_exact_ridge_has_not(store, sketch_size, weighted, scaling):
+    for seed, far in itertools.product(range(2), (0.0, 3.0)):
+        d = 17 if sketch_size == 2 else 5
+        X, y, weights, scale = wild(seed, far=far, d=d, weighted=weighted, scaling=scaling)
+        truth = ExactRidge(X, y, 2.0, weights, fit_intercept=False, scale=scale)
+        right, _ = truth.floats()
+        for away, intercept in itertools.product((0.0, 0.1), ([2.0, -0.5], [0.0, 1e8])):
+            coef = right + away
+            proof = verify(
+                coef.T,
+                intercept,
+                (store(X), y, weights),
+                2.0,
+                fit_intercept=False,
+                scale=scale,
+                sketch_size=sketch_size,
+            )
+            new = np.vstack([X[:4], np.zeros((1, X.shape[1]))])
+            truth.assert_bounded(proof, coef, intercept, new)
+            truth.assert_bounded(proof, coef, intercept, sparse.csr_array(new))
+            np.testing.assert_allclose(proof.offset, np.abs(intercept), atol=1e-300)
+            if not away:
+                root = np.sqrt(len(X) if weights is None else weights.sum())
+                np.testing.assert_allclose(
+                    proof.energy_bound, root * np.abs(intercept), rtol=1e-9, atol=1e-6
+                )
+
+
+@STORES
+@pytest.mark.parametrize("far", [1e4, 1e8])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("scaling", [False, True])
+@pytest.mark.parametrize("fit_intercept", [False, True])
+def test_means_far_from_zero(store, far, weighted, scaling, fit_intercept):
+    for seed in range(4):
+        X, y, weights, scale = wild(seed, far=far, weighted=weighted, scaling=scaling)
+        truth = ExactRidge(X, y, 2.0, weights, fit_intercept=fit_intercept, scale=scale)
+        coef, intercept = truth.floats()
+        # As anybody computes it, with the rounding that such means have.
+        means = (np.average(table, axis=0, weights=weights) for table in (X, y))
+        row, target = means
+        usual = target - row @ coef if fit_intercept else intercept
+        for b in (intercept, usual, usual + 1e-3):
+            proof = verify(
+                coef.T, b, (store(X), y, weights), 2.0, fit_intercept=fit_intercept, scale=scale
+            )
+            truth.assert_bounded(proof, coef, b, X[:5])
+            truth.assert_bounded(proof, coef, b, sparse.csr_array(X[:5]))
+            assert np.isfinite(proof.energy_bound).all()
+
+
+def reusing(X, y, weights, store, size=7):
+    """Batches of which each is written into the arrays of the one before."""
+    room = store(np.ones((size, X.shape[1])))  # no zeros, so that a sparse one has all places
+    targets, shares = np.empty((size, y.shape[1])), np.empty(size)
+    for start in range(0, len(X), size):
+        here = slice(start, start + size)
+        (room.data if sparse.issparse(room) else room.reshape(-1))[:] = X[here].ravel()
+        targets[:], shares[:] = y[here], weights[here]
+        yield room, targets, shares
+    (room.data if sparse.issparse(room) else room)[:] = np.nan
+    targets[:], shares[:] = np.nan, np.nan
+
+
+@pytest.mark.parametrize("sketch_size", [2, 64])
+@pytest.mark.parametrize("store", [np.asarray, sparse.csr_array, sparse.csc_array])
+def test_a_generator_may_reuse_its_arrays(store, sketch_size):
+    X, y, _, _ = wild(0, n=70, d=20)
+    weights = np.random.default_rng(1).random(70) + 0.5
+    kind = sparse.csr_array if store is sparse.csc_array else store
+    whole = [(kind(X[i : i + 7]), y[i : i + 7], weights[i : i + 7]) for i in range(0, 70, 7)]
+    wanted = verify(np.ones((2, 20)), 1.0, whole, 2.0, sketch_size=sketch_size)
+    if store is sparse.csc_array:  # its data are by columns
+        batches = ((sparse.csc_array(rows), *rest) for rows, *rest in reusing(X, y, weights, kind))
+    else:
+        batches = reusing(X, y, weights, store)
+    found = verify(np.ones((2, 20)), 1.0, batches, 2.0, sketch_size=sketch_size)
+    for name in ("coef_bound", "relative", "energy_bound", "offset"):
+        np.testing.assert_array_equal(getattr(found, name), getattr(wanted, name))
+
+
+def test_a_first_row_of_little_weight_costs_no_accuracy():
+    X, y, _, _ = wild(3)
+    X[0] = 1e6
+    weights = np.ones(len(X))
+    weights[0] = 1e-20
+    truth = ExactRidge(X, y, 2.0, weights)
+    coef, intercept = truth.floats()
+    proof = verify(coef.T, intercept, (X, y, weights), 2.0)
+    truth.assert_bounded(proof, coef, intercept, X)
+    assert proof.relative.max() < 1e-8
+
+
+def test_columns_that_rounding_makes_dependent_have_a_bound_all_the_same():
+    # XᵀX + alpha·I has no Cholesky factor in float64; the residual needs none.
+    X, y, _, _ = wild(0, far=1e8)
+    truth = ExactRidge(X, y, 0.1, fit_intercept=False)
+    coef, _ = truth.floats()
+    proof = verify(coef.T * 1.01, None, (X, y), 0.1)
+    truth.assert_bounded(proof, coef * 1.01, np.zeros(2), X)
+    assert np.isfinite(proof.coef_bound).all()
+
+
+@STORES
+def test_coefficients_beyond_all_measure_are_not_certified(store):
+    X, y, _, _ = wild(0)
+    for size in (1e150, 1e300):
+        with np.errstate(all="ignore"):
+            proof = verify(np.full((2, 5), size), 0.0, (store(X * 1e30), y), 2.0)
+            assert not np.isnan(proof.prediction_bound(X)).any()
+        for name in ("coef_bound", "relative", "energy_bound", "offset"):
+            assert (getattr(proof, name) > 0).all()
+
+
+def test_arrays_stay_as_they_were():
+    # Columns out of order and twice in a row, as SciPy allows.
+    rng = np.random.default_rng(0)
+    places = rng.integers(0, 5, 240), np.arange(0, 241, 6)
+    X = sparse.csr_array((rng.standard_normal(240), *places), shape=(40, 5))
+    y, weights, coef, scale = rng.random((40, 2)), rng.random(40), np.ones((2, 5)), np.full(5, 2.0)
+    parts = X.data, X.indices, X.indptr, y, weights, coef, scale
+    before = [part.copy() for part in parts]
+    proof = verify(coef, [1.0, 2.0], (X, y, weights), 2.0, scale=scale)
+    for part, old in zip(parts, before, strict=True):
+        np.testing.assert_array_equal(part, old)
+    coef[:], scale[:] = 0.0, 7.0  # nor does the certificate depend on them any more
+    again = verify(np.ones((2, 5)), [1.0, 2.0], (X, y, weights), 2.0, scale=np.full(5, 2.0))
+    new = rng.random((3, 5))
+    np.testing.assert_array_equal(proof.prediction_bound(new), again.prediction_bound(new))
+
+
+@STORES
+@pytest.mark.parametrize("fit_intercept", [False, True])
+@pytest.mark.parametrize("sketch_size", [2, 64])
+@pytest.mark.parametrize(
+    ("x", "y"), [(1e-100, 1e-230), (1e-6, 1e-163), (1.0, 1e-180), (1e100, 1e100)]
+)
+def test_tiny_and_huge_numbers(store, fit_intercept, sketch_size, x, y):
+    for seed in range(2):
+        rng = np.random.default_rng(seed)
+        d = 17 if sketch_size == 2 else 4
+        X, targets = x * (rng.standard_normal((30, d)) + 1), y * rng.standard_normal((30, 2))
+        alpha = x * x
+        truth = ExactRidge(X, targets, alpha, fit_intercept=fit_intercept)
+        coef, intercept = truth.floats()
+        for factor in (0.0, 1.0, 1.01):
+            proof = verify(
+                factor * coef.T,
+                intercept,
+                (store(X), targets),
+                alpha,
+                fit_intercept=fit_intercept,
+                sketch_size=sketch_size,
+            )
+            truth.assert_bounded(proof, factor * coef, intercept, X[:3])
+            truth.assert_bounded(proof, factor * coef, intercept, sparse.csr_array(X[:3]))

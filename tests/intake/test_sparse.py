@@ -8,15 +8,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from ridgepass.intake import Batch, DenseIntake, SparseIntake, block_squares
+from ridgepass.intake import Batch, DenseIntake, SparseIntake
 from ridgepass.scaling import Scaling
 from streams import split_points
 
 
 def deviations(buffer):
     """What a query divides columns by."""
-    squares = buffer.scaling.including(block_squares(buffer.pending()))
-    return buffer.scaling.deviations(squares, buffer.total_weight(), buffer.means()[0])
+    squares = buffer.scaling.squares + buffer.waiting_squares()
+    return buffer.scaling.deviations(squares, buffer.total_weight(), buffer.means()[0])[0]
 
 
 def sparse_rows(seed, n, d):

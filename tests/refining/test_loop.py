@@ -263,3 +263,47 @@ def test_a_stream_without_rows_has_nothing_to_refine():
     for alpha in (-1.0, np.nan, []):
         with pytest.raises(ValueError, match="alpha"):
             make_stream("rfd", A, b).refine([(A, b)], alpha)
+
+
+# What batches are made of
+
+
+def reusing(A, b, weights, store, size=7):
+    """Batches of which each is written into the arrays of the one before."""
+    room = store(np.ones((size, A.shape[1])))
+    targets, shares = np.empty((size, b.shape[1])), np.empty(size)
+    for start in range(0, len(A), size):
+        here = slice(start, start + size)
+        (room.data if sparse.issparse(room) else room.reshape(-1))[:] = A[here].ravel()
+        targets[:], shares[:] = b[here], weights[here]
+        yield room, targets, shares
+    (room.data if sparse.issparse(room) else room)[:] = np.nan
+    targets[:], shares[:] = np.nan, np.nan
+
+
+@pytest.mark.parametrize("store", [np.asarray, sparse.csr_array])
+@BY_OPTIONS
+def test_batches_may_be_written_into_the_same_arrays(store, options):
+    A, b = make_case(n=119)
+    weights = np.random.default_rng(1).random(len(A)) + 0.5
+    models = [RidgeStream("rfd", sketch_size=4, **options) for _ in range(2)]
+    for model in models:
+        model.update(store(A), b, weights)
+    models[0].refine(pieces(store(A), b, weights, list(range(0, 120, 7))), ALPHAS)
+    models[1].refine(reusing(A, b, weights, store), ALPHAS)
+    assert_same_answers(answers(models[0], ALPHAS), answers(models[1], ALPHAS))
+
+
+@BY_OPTIONS
+def test_sparse_rows_with_columns_twice_and_out_of_order(options):
+    rng = np.random.default_rng(0)
+    places = rng.integers(0, 5, 480), np.arange(0, 481, 6)
+    A = sparse.csr_array((rng.standard_normal(480), *places), shape=(80, 5))
+    given = [part.copy() for part in (A.data, A.indices, A.indptr)]
+    b = rng.standard_normal((80, 2))
+    model = RidgeStream("rfd", sketch_size=3, **options).update(A, b).refine([(A, b)], ALPHAS)
+    for part, before in zip((A.data, A.indices, A.indptr), given, strict=True):
+        np.testing.assert_array_equal(part, before)
+    A.sum_duplicates()
+    plain = RidgeStream("rfd", sketch_size=3, **options).update(A, b).refine([(A, b)], ALPHAS)
+    assert_same_answers(answers(model, ALPHAS), answers(plain, ALPHAS))

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from rereading import Truth, answers, assert_same_answers, lengths, pieces, relative_errors
 from scipy import sparse
 
+from balls import ExactRidge
 from prepared import PREPARATIONS, prepared, scaled
 from ridgepass import RidgeStream
 from ridgepass.refining import Refined
@@ -81,6 +82,51 @@ def test_one_pass_more_proves_what_one_pass_could_not(method, dtype):
         assert after.energy_bound <= 1.01 * before.energy_bound
     if method not in {"2lfd", "cs", "rp"}:  # whose bounds are loose, or none
         assert after.relative < 1e-3
+
+
+@BY_METHOD
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("far", [1.0, 1e4, 1e8])
+def test_energy_counts_the_rounding_of_the_intercept(method, far, weighted):
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        A = rng.standard_normal((30, 4)) + far * rng.choice([-1.0, 1.0], 4)
+        b = rng.standard_normal((30, 2)) + 3.0
+        weights = rng.random(30) + 0.1 if weighted else None
+        truth = ExactRidge(A, b, 2.0, weights)
+        model = RidgeStream(method, sketch_size=5, fit_intercept=True).update(A, b, weights)
+        for _ in range(3):
+            coef = model.solve(2.0)
+            truth.assert_bounded(model.certificate(2.0), coef, model.intercept(coef), A[:3])
+            model.refine([(A, b, weights)], 2.0)
+
+
+@pytest.mark.parametrize("store", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("centred", [False, True])
+@pytest.mark.parametrize(("x", "y"), [(1e-100, 1e-230), (1e-6, 1e-163), (1.0, 1e-180), (1e-160, 1)])
+def test_bounds_count_what_underflows(store, centred, x, y):
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        A, b = x * rng.standard_normal((20, 3)), y * rng.standard_normal((20, 2))
+        alpha = max(x * x, 1e-300)
+        # Of a projection the first pass knows nothing, so that all is from the second.
+        model = RidgeStream("rp", sketch_size=4, fit_intercept=centred).update(store(A), b)
+        model.refine([(store(A), b)], alpha)
+        coef, truth = model.solve(alpha), ExactRidge(A, b, alpha, fit_intercept=centred)
+        truth.assert_bounded(model.certificate(alpha), coef, model.intercept(coef), A[:3])
+
+
+def test_a_bound_of_tiny_numbers_is_not_loose():
+    # Nor where squares of the targets are next to the end of the range.
+    rng = np.random.default_rng(0)
+    A, b = 1e-6 * rng.standard_normal((40, 3)), 1e-150 * rng.standard_normal((40, 2))
+    small, large = (
+        RidgeStream("rp", sketch_size=4).update(A, b * by).refine([(A, b * by)], 1e-12)
+        for by in (1.0, 1e150)
+    )
+    for name in ("coef_bound", "energy_bound"):
+        ratio = getattr(small.certificate(1e-12), name) / getattr(large.certificate(1e-12), name)
+        np.testing.assert_allclose(ratio, 1e-150, rtol=1e-3)
 
 
 # Answers
@@ -311,3 +357,26 @@ def test_a_certificate_stays_true_when_the_stream_goes_on(method):
         model.update(100 * rng.standard_normal((50, 15)), rng.standard_normal(50))
     assert (np.abs(gaps) <= before).all()
     assert (certificate.prediction_bound(A) >= before).all()
+
+
+def test_a_target_whose_numbers_overflow_stays_where_it_is_and_the_others_go_on():
+    def correct(vectors):
+        return vectors * np.array([1.0, 1e300])
+
+    def curvature(vectors):
+        return 2 * np.square(vectors).sum(axis=0)
+
+    start, residual = np.array([[1.0, 2.0]]), np.array([[0.5, 1e200]])
+    with np.errstate(over="ignore", invalid="ignore"):
+        begun = Refined.begun(1.0, start, residual, np.zeros(2), correct, curvature)
+        assert begun.stalled.tolist() == [False, True]
+        np.testing.assert_array_equal(begun.answer, [[1.5, 2.0]])
+        np.testing.assert_array_equal(begun.residual, residual)
+        image = np.array([[1.0, np.nan]])
+        then = begun.advanced(image, np.zeros(2), correct, curvature)
+    assert then.stalled.tolist() == [False, True]
+    assert then.point[0, 0] == 1.25
+    np.testing.assert_array_equal(then.answer[:, 1], begun.answer[:, 1])
+    lost = Refined.begun(1.0, start, np.full((1, 2), np.nan), np.zeros(2), correct, curvature)
+    assert np.isposinf(lost.error).all()
+    np.testing.assert_array_equal(lost.answer, start)

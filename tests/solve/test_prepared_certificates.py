@@ -133,7 +133,7 @@ def test_where_the_rank_fits_only_rounding_is_certified(method, dtype, store, op
         error = norms(scaled(model, model.solve(factor * exact.mass)) - exact.coef)
         relative = model.certificate(factor * exact.mass).relative
         assert error <= relative * norms(exact.coef)
-        assert error <= 50 * unit / factor * norms(exact.coef)
+        assert error <= 100 * unit / factor * norms(exact.coef)
         assert relative <= 1e6 * unit / factor
 
 

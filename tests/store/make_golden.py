@@ -40,7 +40,23 @@ def sparse_rows(n_rows, seed):
 
 def make():
     """Return a model of each kind, by its file's name."""
-    return {f"v1_{name}": model for name, model in make_plain().items()} | make_refined()
+    plain = {f"v1_{name}": model for name, model in make_plain().items()}
+    return plain | make_refined() | make_carrying()
+
+
+def make_carrying():
+    """Return models of version 3, which carry what rounding did to their rows."""
+    X = rows(75, 8).astype(np.float32)
+    scaled = StreamingRidge(0.5, method="rfd", sketch_size=4, standardize=True)
+    scaled.fit(X, targets(X)).refine(X, targets(X), passes=2)
+    X = rows(60, 9)
+    merged = StreamingRidge(0.5, method="fd", sketch_size=4).fit(X[:20], targets(X[:20]))
+    merged.merge(
+        StreamingRidge(0.5, method="fd", sketch_size=4, dtype="float32").fit(X, targets(X))
+    )
+    X = sparse_rows(90, 10)
+    exact = StreamingRidge(0.5, method="exact", standardize=True).fit(X, targets(X.toarray()))
+    return {"v3_scaled": scaled, "v3_merged": merged, "v3_sparse_scaled": exact}
 
 
 def make_refined():

@@ -8,10 +8,25 @@ from scipy import sparse
 from ridgepass import StreamingRidge, StreamingRidgeClassifier, StreamingRidgeCV
 from ridgepass.store import from_bytes
 from ridgepass.store.layout import pack
-from ridgepass.store.models import take_model
+from ridgepass.store.models import take_model, version_of
 from same_bits import assert_same_bits
 
 N_FEATURES = 9
+# What a source of tables says of such rows.
+COLUMNS = {
+    "kind": "table",
+    "features": [
+        {"name": "ä, [b]: {c}"},
+        {"name": "list", "length": 4},
+        {"name": "city", "categories": ["Bonn", "Köln", "Rome"]},
+        {"name": "last"},
+    ],
+    "targets": ["y"],
+    "weight": "w",
+    "nulls": "mean",
+    "dtype": "float64",
+    "means": [0.1 * i for i in range(N_FEATURES)],
+}
 
 
 def batch(n_rows, *, n_targets=0, dtype=float, is_sparse=False, weighted=False, seed=0, scale=1.0):
@@ -28,7 +43,8 @@ def batch(n_rows, *, n_targets=0, dtype=float, is_sparse=False, weighted=False, 
 def to_bytes(model, notes=None):
     """What ``save`` would write."""
     file = io.BytesIO()
-    pack(take_model(model, model._trained()), notes or {}).write_to(file)
+    learned = model._trained()
+    pack(take_model(model, learned), notes or {}, version_of(learned)).write_to(file)
     return file.getvalue()
 
 
@@ -64,7 +80,7 @@ def small_models():
     regressor = StreamingRidge(
         2, method="anchored", sketch_size=4, standardize=True, dtype="float32"
     ).partial_fit(X, y, weights)
-    regressor._learned.columns = {"kept": ["a", "b"]}
+    regressor._learned.columns = COLUMNS
     rows, targets, _ = batch(61, is_sparse=True, n_targets=2)
     chooser = StreamingRidgeCV([0.1, 1.0], cv=2, method="cs", sketch_size=3, random_state=0)
     chooser.partial_fit(rows, targets).select([1.0, 5.0], rows, targets)

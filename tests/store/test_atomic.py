@@ -129,6 +129,31 @@ def test_what_killed_processes_left_is_removed(target):
     assert similar.exists()
 
 
+def test_only_regular_files_are_taken_for_what_was_left(target, tmp_path):
+    """A pipe would be waited for, and what a link points to belongs to somebody."""
+    names = [target.with_name(f".{target.name}.{digit * 16}.tmp") for digit in "0123"]
+    os.mkfifo(names[0])
+    os.mkfifo(tmp_path / "pipe")
+    names[1].symlink_to("pipe")
+    names[2].symlink_to(target)
+    names[3].mkdir()
+    with replacing(target) as file:
+        file.write(b"new")
+    assert target.read_bytes() == b"new"
+    assert all(os.path.lexists(name) for name in names)
+
+
+def test_a_pipe_in_the_place_of_what_was_left_just_now(target, monkeypatch):
+    """Between the look at it and the opening."""
+    left = target.with_name(f".{target.name}.{'0' * 16}.tmp")
+    os.mkfifo(left)
+    monkeypatch.setattr("pathlib.Path.lstat", lambda path: target.stat())
+    with replacing(target) as file:
+        file.write(b"new")
+    assert target.read_bytes() == b"new"
+    assert left.exists()
+
+
 @pytest.mark.slow
 def test_a_process_killed_while_it_writes(target):
     program = (

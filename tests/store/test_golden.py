@@ -29,7 +29,7 @@ def goes_on(model, name):
 
 def test_there_is_a_file_of_each_kind():
     assert {path.stem for path in PATHS} == set(make())
-    assert sum(path.stat().st_size for path in FOLDER.iterdir()) < 80_000
+    assert sum(path.stat().st_size for path in FOLDER.iterdir()) < 110_000
 
 
 @pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
@@ -41,11 +41,21 @@ def test_golden_files(path, tmp_path):
     assert model.n_samples_seen_ == wanted["n_samples_seen"]
     np.testing.assert_allclose(model.coef_, wanted["coef"], rtol=1e-9)
     np.testing.assert_allclose(model.intercept_, wanted["intercept"], rtol=1e-9)
-    np.testing.assert_allclose(model.certificate().relative, wanted["relative"], rtol=1e-6)
+    # Never less than what was certified then, and a little more where rounding went uncounted.
+    found_then, found_now = np.array(wanted["relative"]), np.array(model.certificate().relative)
+    assert (found_now >= found_then * (1 - 1e-6)).all()
+    assert (found_now <= found_then * 1.5).all()
     assert model.certificate().passes == wanted.get("passes", 1)
     assert found.version == int(path.stem[1])
     save(model, tmp_path / "again", notes=found.notes)
-    assert (tmp_path / "again").read_bytes() == path.read_bytes()
+    if read(tmp_path / "again").version == found.version:
+        assert (tmp_path / "again").read_bytes() == path.read_bytes()
+    else:  # with standardize, older versions have one number where there is one for each column now
+        assert read(tmp_path / "again").version == 3
+        assert model.standardize
+        assert found.version < 3
+        save(read(tmp_path / "again").model, tmp_path / "twice", notes=found.notes)
+        assert (tmp_path / "again").read_bytes() == (tmp_path / "twice").read_bytes()
     before = path.read_bytes()
     goes_on(model, path.stem)
     assert model.n_samples_seen_ == wanted["n_samples_seen"] + 70

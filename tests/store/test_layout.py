@@ -16,7 +16,7 @@ from safetensors.numpy import load_file
 
 import ridgepass
 from ridgepass import StreamingRidge
-from ridgepass.store import from_bytes, layout
+from ridgepass.store import from_bytes, layout, notes_of, save
 from ridgepass.store.layout import TYPES, pack, unpack
 from store.models import assert_same, batch, small_models, to_bytes
 
@@ -36,7 +36,7 @@ def test_the_safetensors_library_reads_it(kind, tmp_path):
     with safe_open(path, "numpy") as file:
         metadata = file.metadata()
         assert metadata["format"] == "ridgepass"
-        assert metadata["version"] == "1"
+        assert metadata["version"] == ("3" if model.standardize else "1")
         assert json.loads(metadata["model"])["class"] == type(model).__name__
         assert sorted(file.keys()) == sorted(arrays)
 
@@ -53,7 +53,7 @@ def test_every_type_of_number_in_order():
         np.testing.assert_array_equal(found[name], array)
         assert found[name].dtype == array.dtype
         assert found[name].flags.aligned
-        assert found[name].flags.writeable
+        assert not found[name].flags.writeable
     length = int.from_bytes(content[:8], "little")
     assert (8 + length) % 64 == 0
     header = json.loads(content[8 : 8 + length])
@@ -140,12 +140,13 @@ def test_training_leaves_the_file_alone(tmp_path):
         assert path.read_bytes() != before
 
 
-def test_arrays_are_views_of_the_file():
+def test_arrays_are_read_only_views_of_the_file():
     content = bytearray(to_bytes(small_models()["regressor"]))
     model = from_bytes(content, "m").model
     state, everything = model._learned.stream._state, np.frombuffer(content, np.uint8)
     for array in (state.sketch.rows, state.moments.cross, state.anchor.image, state.intake._rows):
         assert np.shares_memory(array, everything)
+        assert not array.flags.writeable
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs /proc")
@@ -193,14 +194,62 @@ def test_no_code_is_run_and_system_errors_stay_what_they_are(tmp_path):
         ridgepass.load(tmp_path / "empty")
 
 
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs pipes")
-def test_a_model_through_a_pipe(tmp_path):
+needs_pipes = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs pipes")
+
+
+@needs_pipes
+def test_a_model_is_written_to_a_pipe(tmp_path):
     pipe, model = tmp_path / "pipe", small_models()["classifier"]
     os.mkfifo(pipe)
     writer = threading.Thread(target=model.save, args=(pipe,))
     writer.start()
-    assert_same(ridgepass.load(pipe), model)
+    assert_same(from_bytes(pipe.read_bytes(), "a pipe").model, model)
     writer.join()
+
+
+@needs_pipes
+def test_a_pipe_that_nobody_writes_to_is_refused_at_once(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "link").symlink_to("pipe")
+    for name in ("pipe", "link"):
+        with pytest.raises(ridgepass.FormatError, match=rf"{name} is a pipe.* to a file first"):
+            ridgepass.load(tmp_path / name)
+        assert notes_of(tmp_path / name) == {}
+
+
+def test_process_substitution_is_refused():
+    receives, sends = os.pipe()
+    try:
+        os.write(sends, to_bytes(small_models()["regressor"])[:1000])
+        with pytest.raises(ridgepass.FormatError, match="copy it to a file first"):
+            ridgepass.load(f"/dev/fd/{receives}")
+    finally:
+        os.close(receives)
+        os.close(sends)
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/zero"), reason="needs devices")
+@pytest.mark.parametrize("device", ["/dev/zero", "/dev/null", "/dev/urandom"])
+def test_a_device_without_end_is_refused(device):
+    with pytest.raises(ridgepass.FormatError, match=f"{device} is a pipe or a device"):
+        ridgepass.load(device)
+    assert notes_of(device) == {}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_notes_come_from_the_header_alone(kind, tmp_path):
+    path, notes = tmp_path / "m.ridge", {"at": [1, None, "x"]}
+    save(small_models()[kind], path, notes=notes)
+    assert notes_of(path) == notes
+    content = path.read_bytes()
+    length = 8 + int.from_bytes(content[:8], "little")
+    path.write_bytes(content[:length])  # no array is there
+    assert notes_of(path) == notes
+    for size in (length - 1, 200, 100, 8, 0):
+        path.write_bytes(content[:size])
+        assert notes_of(path) == {}
+    assert notes_of(tmp_path) == {}
+    assert notes_of(tmp_path / "nowhere") == {}
 
 
 def test_saving_and_predicting_at_once(tmp_path):

@@ -110,12 +110,13 @@ def test_several_alphas(path):
 @pytest.mark.parametrize("kind", ESTIMATORS)
 def test_versions(kind, path):
     plain, model = trained(kind, passes=0), trained(kind)
+    least = 3 if kind == "standardized" else 1
     plain.save(path)
-    assert read(path).version == 1
+    assert read(path).version == least
     model.save(path)
-    assert read(path).version == 2
+    assert read(path).version == max(least, 2)
     save(model.partial_fit(*rows_for(kind)[:2]), path)
-    assert read(path).version == 1
+    assert read(path).version == least
 
 
 @pytest.mark.parametrize("kind", ESTIMATORS)

@@ -11,7 +11,7 @@ from sklearn.model_selection import KFold
 import ridgepass
 from ridgepass import StreamingRidge, StreamingRidgeClassifier, StreamingRidgeCV
 from ridgepass.store import read, save
-from store.models import N_FEATURES, again, assert_same, batch, small_models, to_bytes
+from store.models import COLUMNS, N_FEATURES, again, assert_same, batch, small_models, to_bytes
 from streams import METHODS
 
 SCALES = {
@@ -251,7 +251,7 @@ def test_siblings_save_their_own_alpha():
 
 
 def test_columns_stay_with_what_was_learned(tmp_path):
-    columns = {"names": ["a", "ü"], "scale": 0.1, "nested": {"array": None}}
+    columns = COLUMNS
     model = new("fd").partial_fit(*batch(30))
     model._learned.columns = columns
     assert again(model)._learned.columns == columns

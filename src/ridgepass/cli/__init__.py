@@ -1,5 +1,6 @@
 """The command line: ``ridgepass fit | predict | merge | inspect | demo``."""
 
+import signal
 import sys
 from collections.abc import Sequence
 
@@ -15,4 +16,7 @@ def main(tokens: Sequence[str] | None = None) -> None:
             f"ridgepass: the command line needs {error.name}: pip install 'ridgepass[cli]'\n"
         )
         sys.exit(2)
-    sys.exit(run(sys.argv[1:] if tokens is None else tokens))
+    code = run(sys.argv[1:] if tokens is None else tokens)
+    # The exit code is settled: Ctrl-C while Python ends must not replace it.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    sys.exit(code)

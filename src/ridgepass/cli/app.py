@@ -23,6 +23,7 @@ from ridgepass.cli.options import (
 )
 from ridgepass.cli.show import say
 
+_LONGEST = 2000  # characters of an error
 Method = Literal["auto", "exact", "anchored", "fd", "rfd", "isvd", "2lfd", "rp", "cs"]
 Nulls = Literal["error", "drop", "zero", "mean"]
 Format = Literal["parquet", "csv", "arrow", "npy", "svmlight"]
@@ -305,13 +306,16 @@ def run(tokens: Sequence[str]) -> int:
         return _fail(f"{error} (ridgepass --help tells more)")
     except (ValueError, TypeError, OSError, ImportError) as error:
         if os.environ.get("RIDGEPASS_DEBUG"):
-            traceback.print_exc()
+            for line in traceback.format_exc().splitlines():
+                say(line)
         return _fail(_message(error))
     return 0
 
 
 def _fail(message: str) -> int:
     text = " ".join(message.replace(DASH, "-").split())
+    if len(text) > _LONGEST:  # some name or value is: the rest says what is wrong, and what to do
+        text = f"{text[: _LONGEST // 2]} ... {text[-_LONGEST // 2 :]}"
     say(f"ridgepass: error: {text}")
     return 2
 

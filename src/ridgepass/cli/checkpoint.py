@@ -3,13 +3,15 @@
 import hashlib
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import asdict, dataclass, fields
+from typing import Any, TypeVar
 
 from ridgepass.data.files import File
 from ridgepass.data.source import Position
-from ridgepass.store import FormatError, read, save
+from ridgepass.snapshot import entry, part, whole
+from ridgepass.store import FormatError, notes_of, read, save
 
+T = TypeVar("T")
 NOTE = "checkpoint"
 _EDGE = 1 << 16  # bytes at either end of a file that are looked at
 
@@ -62,6 +64,16 @@ class Checkpoint:
     counts: Counts
 
 
+@dataclass(frozen=True)
+class Note:
+    """What a checkpoint has beside the model."""
+
+    options: dict[str, Any]
+    inputs: list[Input]
+    position: Position
+    counts: Counts
+
+
 def write_checkpoint(
     path: str,
     model: Any,
@@ -83,19 +95,12 @@ def write_checkpoint(
 def read_checkpoint(path: str, options: Mapping[str, Any], inputs: Sequence[Input]) -> Checkpoint:
     """Take it up again, or raise if it belongs to another command or to other files."""
     stored = read(path)
-    note = stored.notes.get(NOTE)
-    if note is None:
+    if NOTE not in stored.notes:
         raise FormatError(
             f"{path} is a finished model, not a checkpoint: give --checkpoint another path"
         )
-    try:
-        before = [Input(**one) for one in note["inputs"]]
-        position, counts = Position(*note["position"]), Counts(**note["counts"])
-        options_before = dict(note["options"])
-    except (KeyError, TypeError, ValueError) as error:
-        raise FormatError(
-            f"{path} was written by another version: delete it to begin again"
-        ) from error
+    note = read_note(path, stored.notes[NOTE])
+    options_before, before = note.options, note.inputs
     for name in {**options_before, **options}:
         was, now = options_before.get(name), options.get(name)
         if was != now:
@@ -104,7 +109,32 @@ def read_checkpoint(path: str, options: Mapping[str, Any], inputs: Sequence[Inpu
                 f"{_as_typed(name, now)}: set it back, or delete the checkpoint to begin again"
             )
     _check_inputs(path, before, inputs)
-    return Checkpoint(stored.model, position, counts)
+    return Checkpoint(stored.model, note.position, note.counts)
+
+
+def read_note(path: str, kept: Any) -> Note:
+    """Return what a checkpoint notes, or raise unless a checkpoint could have noted it."""
+    try:
+        files, rows = entry(kept, "position")
+        return Note(
+            part(entry(kept, "options"), "options"),
+            [_typed(Input, one) for one in entry(kept, "inputs")],
+            Position(whole(files, "files"), whole(rows, "rows")),
+            _typed(Counts, entry(kept, "counts")),
+        )
+    except (TypeError, ValueError) as error:
+        raise FormatError(
+            f"{path} was written by another version: delete it to begin again"
+        ) from error
+
+
+def _typed(kind: type[T], kept: Any) -> T:
+    """Return an object of numbers and texts, each in its place."""
+    made = kind(**kept)
+    for field in fields(made):  # type: ignore[arg-type]
+        if type(getattr(made, field.name)) is not field.type:
+            raise TypeError(f"{field.name} is not a {field.type}")
+    return made
 
 
 def _as_typed(name: str, value: Any) -> str:
@@ -123,11 +153,8 @@ def _as_typed(name: str, value: Any) -> str:
 
 
 def is_checkpoint(path: str) -> bool:
-    """Whether there is an unfinished model."""
-    try:
-        return NOTE in read(path).notes
-    except (OSError, FormatError):
-        return False
+    """Whether there is an unfinished model; what is written to may be a pipe, and is not read."""
+    return NOTE in notes_of(path)
 
 
 def _check_inputs(path: str, before: Sequence[Input], now: Sequence[Input]) -> None:

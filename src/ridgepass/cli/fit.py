@@ -17,7 +17,7 @@ from ridgepass.cli.checkpoint import (
     read_checkpoint,
     write_checkpoint,
 )
-from ridgepass.cli.options import StopRequestedError, check_output
+from ridgepass.cli.options import StopRequestedError, check_output, summary_beside
 from ridgepass.cli.passes import Passes
 from ridgepass.cli.progress import Watch
 from ridgepass.cli.show import (
@@ -37,13 +37,77 @@ from ridgepass.resources import peak_memory
 from ridgepass.store import save
 
 
-@dataclass(frozen=True)
+@dataclass
 class Saving:
-    """Where and how often checkpoints are written, and whether to go on from one."""
+    """Checkpoints: where and how often they are written, and what has become of them.
+
+    One that cannot be written ends no training: the disk may be full for an hour only, and the
+    model is worth more than its checkpoint. It is tried again when the next one is due.
+
+    Attributes
+    ----------
+    path : str
+        The file.
+    every : float
+        Seconds from one to the next.
+    resume : bool
+        Whether to go on from one.
+    kept : str or None
+        Where the last one that was written goes on.
+    failed : int
+        How many could not be written.
+    reason : str or None
+        Why the last one could not.
+    """
 
     path: str
     every: float
     resume: bool
+    kept: str | None = None
+    failed: int = 0
+    reason: str | None = None
+
+    def write(self, where: str, *what: Any) -> None:
+        """Write one that goes on ``where``; the rest is for `write_checkpoint`."""
+        try:
+            write_checkpoint(self.path, *what)
+        except OSError as error:
+            before, self.reason = self.reason, error.strerror or str(error)
+            self.failed += 1
+            if self.reason != before:
+                say(
+                    f"ridgepass: warning: the checkpoint {self.path} cannot be written "
+                    f"({self.reason}): training goes on, and tries again"
+                )
+        else:
+            self.kept, self.reason = where, None
+
+    def stopped(self, when: str = "") -> StopRequestedError:
+        """Return what to raise when a signal has asked to stop, which says how to go on."""
+        text = f"stopped{when}"
+        if self.reason is not None:
+            text += f", and the checkpoint {self.path} could not be written ({self.reason})"
+        if self.kept is None or not os.path.exists(self.path):
+            return StopRequestedError(
+                f"{text}: there is no checkpoint to resume from, and the same command begins at "
+                "the first row"
+            )
+        return StopRequestedError(f"{text}: the same command with --resume goes on {self.kept}")
+
+    def finish(self) -> None:
+        """Remove the checkpoint, which a finished model has no use for, and say what failed."""
+        if self.failed:
+            say(
+                f"ridgepass: warning: {self.failed:,} times the checkpoint {self.path} could not "
+                "be written; the model is complete all the same"
+            )
+        try:
+            Path(self.path).unlink(missing_ok=True)
+        except OSError as error:
+            say(
+                f"ridgepass: warning: the checkpoint {self.path} cannot be removed "
+                f"({error.strerror}): delete it, the model is complete"
+            )
 
 
 @dataclass
@@ -120,7 +184,7 @@ class Training:
         self.passes.warn(model)
         save(model, output)
         if self.saving is not None:
-            Path(self.saving.path).unlink(missing_ok=True)
+            self.saving.finish()
         self._report(model, output, time.monotonic() - begun, as_json)
 
     def _take_up(self, saving: Saving, inputs: list[Input]) -> Checkpoint | None:
@@ -128,12 +192,15 @@ class Training:
             if saving.resume:
                 say(f"no checkpoint {saving.path} yet: beginning at the first row")
             return None
+        if not os.path.isfile(saving.path):
+            raise ValueError(f"{saving.path} is no regular file, which a checkpoint must be")
         if not saving.resume:
             raise ValueError(
                 f"{saving.path} is there already: add --resume to go on from it, or delete it to "
                 "begin again"
             )
         found = read_checkpoint(saving.path, self._options(), inputs)
+        saving.kept = "where this run began"
         say(f"going on from {saving.path} after {found.counts.read:,} rows")
         return found
 
@@ -149,16 +216,13 @@ class Training:
 
     def _refine(self, model: Any, source: Source, end: Position, inputs: list[Input]) -> None:
         """Read again, if wanted; a checkpoint has what every pass has found."""
-        kept = passes_of(model)
 
         def keep() -> None:
-            nonlocal kept
             for one in inputs:
                 one.check_unchanged()
             if self.saving is not None:
-                options = self._options()
-                write_checkpoint(self.saving.path, model, end, self.counts, options, inputs)
-                kept = passes_of(model)
+                where = f"after pass {passes_of(model)}"
+                self.saving.write(where, *self._so_far(model, end, inputs))
 
         with _stop_asked(self.saving is not None):
             try:
@@ -166,9 +230,11 @@ class Training:
             except KeyboardInterrupt:
                 if self.saving is None:
                     raise
-                raise StopRequestedError(
-                    f"stopped: the same command with --resume goes on after pass {kept}"
-                ) from None
+                raise self.saving.stopped() from None
+
+    def _so_far(self, model: Any, end: Position, inputs: list[Input]) -> tuple[Any, ...]:
+        """Return what a checkpoint holds."""
+        return model, end, self.counts, self._options(), inputs
 
     def _read(self, model: Any, source: Source, start: Position, inputs: list[Input]) -> Position:
         """Learn from all rows after a position and return where they end."""
@@ -194,23 +260,16 @@ class Training:
                     watch.update(self.counts.read, n_bytes)
                     if saving is None or model._learned is None:
                         continue
+                    where = f"after {self.counts.read:,} rows"
                     if asked.number or time.monotonic() - saved >= saving.every:
-                        options = self._options()
-                        write_checkpoint(
-                            saving.path, model, chunk.end, self.counts, options, inputs
-                        )
+                        saving.write(where, *self._so_far(model, end, inputs))
                         saved = time.monotonic()
                     if asked.number:
-                        raise StopRequestedError(
-                            f"stopped after {self.counts.read:,} rows: the same command with "
-                            "--resume goes on"
-                        )
+                        raise saving.stopped(f" {where}")
             watch.finish(self.counts.read, n_bytes)
             if saving is not None and asked.number and self.passes.most > 1:
-                write_checkpoint(saving.path, model, end, self.counts, self._options(), inputs)
-                raise StopRequestedError(
-                    "stopped after the first pass: the same command with --resume goes on"
-                )
+                saving.write("after pass 1", *self._so_far(model, end, inputs))
+                raise saving.stopped(" after the first pass")
         return end
 
     def _learn(self, model: Any, chunk: Chunk, source: Source) -> None:
@@ -243,10 +302,11 @@ class Training:
             "peak_memory": peak_memory(),
             "output": output,
         }
-        if as_json:
-            print_json(facts)
-        else:
-            print_table(lines_of(facts), title=output)
+        with summary_beside(output):
+            if as_json:
+                print_json(facts)
+            else:
+                print_table(lines_of(facts), title=output)
 
 
 @dataclass

@@ -4,8 +4,8 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-from ridgepass.cli.checkpoint import NOTE
-from ridgepass.cli.options import check_output, check_paths
+from ridgepass.cli.checkpoint import NOTE, read_note
+from ridgepass.cli.options import check_output, check_paths, summary_beside
 from ridgepass.cli.show import (
     amount,
     description,
@@ -49,10 +49,11 @@ def merge(paths: Sequence[str], output: str, *, as_json: bool) -> None:
         )
     save(model, output)
     facts = {**description(model), "output": output}
-    if as_json:
-        print_json(facts)
-    else:
-        print_table(lines_of(facts), title=output)
+    with summary_beside(output):
+        if as_json:
+            print_json(facts)
+        else:
+            print_table(lines_of(facts), title=output)
 
 
 def _real(path: str) -> str:
@@ -85,14 +86,14 @@ def _facts(path: str, alpha: float | None) -> dict[str, Any]:
     check_paths([path])
     stored = read(path)
     model = stored.model if alpha is None else stored.model.at(alpha)
-    note = stored.notes.get(NOTE)
+    note = read_note(path, stored.notes[NOTE]) if NOTE in stored.notes else None
     return {
         "path": path,
         **description(model),
         "columns": _columns(model._trained().columns),
         "file_bytes": stored.n_bytes,
         "format_version": stored.version,
-        "checkpoint": None if note is None else note["counts"]["read"],
+        "checkpoint": None if note is None else note.counts.read,
     }
 
 

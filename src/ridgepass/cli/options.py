@@ -3,7 +3,10 @@
 import errno
 import os
 import re
+import sys
 from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext, redirect_stdout
+from typing import Any
 
 # A lone "-" would be taken for an option; no file can have this name.
 DASH = "\0-"
@@ -11,7 +14,7 @@ _SECONDS = {"ms": 0.001, "": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
 
 
 class StopRequestedError(Exception):
-    """A signal asked to stop, and a checkpoint has been written."""
+    """A signal asked to stop."""
 
 
 def split_names(values: Iterable[str]) -> list[str]:
@@ -76,19 +79,33 @@ def sources(data: Sequence[str]) -> list[str]:
 def check_paths(paths: Iterable[str]) -> None:
     """Raise where a pipe is given in the place of a model file."""
     if DASH in paths:
-        raise ValueError("a model needs a file, not a pipe (-): name one")
+        raise ValueError(
+            "a model needs a file, not a pipe (-): name one, or use -o /dev/stdout to write"
+        )
 
 
 def check_output(path: str, inputs: Iterable[str] = ()) -> None:
     """Raise now rather than after hours if a file cannot be written."""
     check_paths([path])
-    folder = os.path.dirname(os.path.abspath(path))
     if os.path.isdir(path):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+    # A file is made beside the one it replaces; a pipe or a device is written to as it is.
+    is_special = os.path.exists(path) and not os.path.isfile(path)
+    folder = os.path.dirname(os.path.abspath(path))
     if not os.path.isdir(folder):
         raise FileNotFoundError(errno.ENOENT, "no such directory to write to", folder)
-    if not os.access(folder, os.W_OK):
-        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), folder)
+    written = path if is_special else folder
+    if not os.access(written, os.W_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), written)
     real = os.path.realpath(path)
     if any(os.path.realpath(name) == real for name in inputs):
         raise ValueError(f"{path} is an input too: name another output")
+
+
+def summary_beside(output: str) -> AbstractContextManager[Any]:
+    """Print on standard error in the block if standard output is where the model goes."""
+    try:
+        is_output = os.path.samestat(os.stat(output), os.fstat(1))
+    except OSError:  # nothing there yet, or no standard output
+        is_output = False
+    return redirect_stdout(sys.stderr) if is_output else nullcontext()

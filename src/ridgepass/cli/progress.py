@@ -9,7 +9,7 @@ from typing import Any, Self
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from ridgepass.cli.show import amount, duration, say, share
+from ridgepass.cli.show import amount, duration, printable, say, share
 
 LINE_EVERY = 10.0  # seconds between plain lines
 ASK_SHARE = 0.02  # of the time may go into asking for the certified error
@@ -59,16 +59,16 @@ class Watch:
     def __enter__(self) -> Self:
         if not self.quiet and sys.stderr.isatty():
             self.bar = Progress(
-                TextColumn("{task.description}"),
+                TextColumn("{task.description}", markup=False),
                 BarColumn(),
-                TextColumn("{task.fields[facts]}"),
+                TextColumn("{task.fields[facts]}", markup=False),
                 TimeElapsedColumn(),
                 TimeRemainingColumn(),
                 console=Console(file=sys.stderr),
                 transient=True,
             )
             total = self.n_bytes if self.n_bytes is not None else self.n_rows
-            self.task = self.bar.add_task(self.label, total=total, facts="")
+            self.task = self.bar.add_task(printable(self.label), total=total, facts="")
             self.bar.start()
         return self
 
@@ -108,6 +108,7 @@ class Watch:
         """Say how much was read."""
         if not self.quiet and self.bar is None and rows:
             taken = duration(time.monotonic() - self.start)
+            self.error = ""  # that of some rows before; the summary has the model's
             say(f"{self._facts(rows, n_bytes, time.monotonic())}, done in {taken}")
 
     def _facts(self, rows: int, n_bytes: int, now: float) -> str:

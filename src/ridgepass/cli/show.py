@@ -1,6 +1,7 @@
 """What is printed: tables, JSON, and numbers as people read them."""
 
 import json
+import re
 import sys
 from collections.abc import Mapping
 from typing import Any
@@ -10,6 +11,22 @@ from rich.console import Console
 from rich.table import Table
 
 _UNITS = ["bytes", "kB", "MB", "GB", "TB"]
+# What steers a terminal or turns the order of the text (controls, ends of lines, marks of
+# direction), and halves of characters, which no output can encode. Names in data may hold any.
+_UNSAFE = re.compile(
+    "[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
+)
+
+
+def printable(text: str) -> str:
+    r"""Return text that is safe to print: what steers a terminal is written as Python writes it.
+
+    Examples
+    --------
+    >>> print(printable("a\x1b[31mb"))
+    a\x1b[31mb
+    """
+    return _UNSAFE.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
 
 
 def amount(n_bytes: float) -> str:
@@ -125,22 +142,34 @@ def _proof(facts: Mapping[str, Any]) -> str:
 
 def print_table(lines: Mapping[str, str], title: str | None = None) -> None:
     """Print names and values as a table on standard output."""
+    title = None if title is None else printable(title)
     table = Table(title=title, title_justify="left", show_header=False, box=None, pad_edge=False)
     table.add_column(style="bold")
     table.add_column(overflow="fold")
     for name, text in lines.items():
-        table.add_row(name, text)
-    console = Console(file=sys.stdout, highlight=False, soft_wrap=not sys.stdout.isatty())
+        table.add_row(printable(name), printable(text))
+    # Names are shown as they are: [red] in one is no colour, and :ok: no picture.
+    console = Console(
+        file=sys.stdout,
+        highlight=False,
+        markup=False,
+        emoji=False,
+        soft_wrap=not sys.stdout.isatty(),
+    )
     console.print(table)
 
 
 def print_json(facts: Any) -> None:
     """Print plain data on standard output."""
-    json.dump(facts, sys.stdout, indent=2, ensure_ascii=False, allow_nan=False)
-    sys.stdout.write("\n")
+    text = json.dumps(facts, indent=2, ensure_ascii=False, allow_nan=False)
+    # The names stay true: JSON has escapes for what a terminal must not see.
+    lines = (
+        _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", line) for line in text.split("\n")
+    )
+    sys.stdout.write("\n".join(lines) + "\n")
 
 
 def say(text: str) -> None:
     """Print a line on standard error."""
-    sys.stderr.write(f"{text}\n")
+    sys.stderr.write(f"{printable(text)}\n")
     sys.stderr.flush()

@@ -1,5 +1,6 @@
-"""Rows from NumPy files, mapped into memory a piece at a time."""
+"""Rows from NumPy files, read a piece at a time."""
 
+import io
 import os
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -9,10 +10,12 @@ from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from ridgepass.data.columns import Columns, Feature, one_role, select
-from ridgepass.data.files import File
+from ridgepass.data.files import File, changed
 from ridgepass.data.missing import Place
 from ridgepass.data.source import Position, Raw, Source
 from ridgepass.kernels import Float64
+
+_LONGEST_HEADER = 1 << 14  # more than NumPy reads
 
 
 class ArrayFile:
@@ -20,17 +23,17 @@ class ArrayFile:
 
     def __init__(self, path: str) -> None:
         self.path = path
+        with open(path, "rb") as file:
+            head = io.BytesIO(file.read(_LONGEST_HEADER))  # whatever length the file claims
         try:
-            with open(path, "rb") as file:
-                version = npy.read_magic(file)
-                read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
-                shape, self.by_columns, self.dtype = read(file)
-                self.offset = file.tell()
-        except ValueError as error:
+            shape, self.by_columns, self.dtype = _read_header(head)
+        except (ValueError, TypeError, MemoryError, RecursionError) as error:
+            # The last two are of the parser: a header may hold a thousand brackets.
             raise ValueError(
                 f"{path} cannot be read as a NumPy file: {error}; check that the file is whole"
             ) from error
-        if self.dtype.kind not in "biuf" or len(shape) not in (1, 2):
+        self.offset = head.tell()
+        if self.dtype.kind not in "biuf" or len(shape) not in (1, 2) or not _is_shape(shape):
             raise ValueError(
                 f"{path} has shape {shape} and dtype {self.dtype}: give a table of numbers, "
                 "with one row for each sample"
@@ -41,15 +44,27 @@ class ArrayFile:
             raise ValueError(f"{path} is cut off: it should have {need:,} bytes; copy it again")
 
     def rows(self, start: int, stop: int) -> NDArray[Any]:
-        """Return some rows; they are unmapped when nobody uses them any more."""
-        stop = min(stop, self.n_rows)
-        if self.by_columns:
-            shape = self.n_rows, self.width
-            whole = np.memmap(self.path, self.dtype, "r", self.offset, shape, "F")
-            return np.asarray(whole[start:stop])
-        offset = self.offset + start * self.width * self.dtype.itemsize
-        shape = stop - start, self.width
-        return np.asarray(np.memmap(self.path, self.dtype, "r", offset, shape))
+        """Return some rows.
+
+        They are read, not mapped: whoever touches the map of a file that was cut off meanwhile is
+        ended by the system.
+        """
+        n_rows = min(stop, self.n_rows) - start
+        with open(self.path, "rb") as file:
+            if not self.by_columns:
+                rows = np.empty((n_rows, self.width), self.dtype)
+                self._fill(rows.reshape(-1), file, start * self.width)
+                return rows
+            columns = np.empty((self.width, n_rows), self.dtype)
+            for i, column in enumerate(columns):
+                self._fill(column, file, i * self.n_rows + start)
+            return columns.T
+
+    def _fill(self, numbers: NDArray[Any], file: Any, start: int) -> None:
+        """Read numbers that lie together in the file, from one of them on."""
+        file.seek(self.offset + start * self.dtype.itemsize)
+        if file.readinto(numbers.view(np.uint8)) < numbers.nbytes:
+            raise changed(self.path)
 
 
 class ArraySource(Source):
@@ -150,6 +165,8 @@ def choose_array_columns(
 ) -> Columns:
     """Settle which columns are features, targets and weights."""
     arrays = open_arrays(files)
+    if not any(array.n_rows for array in arrays):  # and nothing vouches for their width
+        raise ValueError(f"{arrays[0].path} has no row: give files with rows")
     names = [str(i) for i in range(arrays[0].width)]
     named = [_from_start(name, names) for name in target]
     by = None if weight is None else _from_start(weight, names)
@@ -162,6 +179,19 @@ def choose_array_columns(
         others=others,
     )
     return Columns(tuple(map(Feature, chosen)), tuple(named), by, nulls, array_type(arrays))
+
+
+def _read_header(file: Any) -> tuple[tuple[Any, ...], bool, np.dtype[Any]]:
+    version = npy.read_magic(file)
+    if version == (1, 0):
+        return npy.read_array_header_1_0(file)
+    if version in ((2, 0), (3, 0)):  # they differ in what names of fields may hold
+        return npy.read_array_header_2_0(file)
+    raise ValueError(f"version {version} of the format is unknown")
+
+
+def _is_shape(shape: tuple[Any, ...]) -> bool:
+    return all(type(length) is int and length >= 0 for length in shape)
 
 
 def array_type(arrays: list[ArrayFile]) -> str:

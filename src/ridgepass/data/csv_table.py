@@ -41,7 +41,7 @@ class Text(Table):
     def _look_at(self, head: bytes, delimiter: str | None = None) -> None:
         first, second = (*re.split(rb"\r\n|\n|\r", head, maxsplit=2), b"", b"")[:2]
         self.delimiter = delimiter or _delimiter(first)
-        self.header = next(csv.reader([first.decode("utf-8-sig")], delimiter=self.delimiter), [])
+        self.header = _names(first.decode("utf-8-sig"), self.delimiter)
         self.block = max(BLOCK, 8 * len(first), 8 * len(second))
 
     def _reader(self, source: Any, types: dict[str, Any], columns: list[str] | None = None) -> Any:
@@ -76,7 +76,7 @@ class Text(Table):
             at, expected, found = map(int, ragged.groups())
             return (
                 f"{self.name} has {found} values in row {at - 1}, and {expected} columns: "
-                "mend that line"
+                "fix that line"
             )
         if wrong is not None:
             column, row, kind, what = wrong.groups()
@@ -85,7 +85,7 @@ class Text(Table):
                 return f"{start} text in row {int(row) - 1} that is not UTF-8: {_ENCODE}"
             return (
                 f"{start} {what.removeprefix('invalid value ')} in row {int(row) - 1}, which is no "
-                f"{_KINDS.get(kind, kind)} as the rows before: mend that line, or leave the column "
+                f"{_KINDS.get(kind, kind)} as the rows before: fix that line, or leave the column "
                 "out with exclude (--exclude)"
             )
         if "straddles" in message:
@@ -224,6 +224,14 @@ def _delimiter(line: bytes) -> str:
     counts = {mark: outside.count(mark.encode()) for mark in ",;\t|"}
     most = max(counts, key=lambda mark: counts[mark])
     return most if counts[most] and not counts[","] else ","
+
+
+def _names(line: str, delimiter: str) -> list[str]:
+    """Return the names of columns, none where one is longer than Python's csv reads."""
+    try:
+        return next(csv.reader([line], delimiter=delimiter), [])
+    except csv.Error:
+        return []
 
 
 def _without_empty_text(batch: pa.RecordBatch) -> pa.RecordBatch:

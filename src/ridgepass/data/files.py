@@ -79,6 +79,13 @@ def find_files(sources: Sequence[str | os.PathLike[str]], format: str | None = N
     return found
 
 
+def changed(name: str) -> ValueError:
+    """Return the error for a file that is no longer what it was when it was opened."""
+    return ValueError(
+        f"{name} was changed while it was read: run again when nothing writes to it any more"
+    )
+
+
 def _expand(source: str, format: str | None) -> list[File]:
     if os.path.isdir(source):
         found = _below(source, format)

@@ -81,7 +81,7 @@ def check_present(values: Any, label: Callable[[int], str], place: Place, remedy
     if np.isnan(value):
         raise ValueError(f"column {label(column)!r} has no value in {place.row(row)}: {remedy}")
     raise ValueError(
-        f"column {label(column)!r} is infinite in {place.row(row)}: mend or leave out such rows"
+        f"column {label(column)!r} is infinite in {place.row(row)}: fix or leave out such rows"
     )
 
 

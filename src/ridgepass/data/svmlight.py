@@ -131,16 +131,24 @@ def _parse(text: bytes, place: Place) -> tuple[Any, Any]:
     """Return rows, with features at the numbers they have in the file, and targets."""
     try:
         return _load(text)
-    except (ValueError, OverflowError):
-        row = 0
-        for line in text.splitlines():
-            try:
-                row += len(_load(line)[1])
-            except (ValueError, OverflowError) as error:
-                raise ValueError(
-                    f"{place.row(row)} cannot be read as svmlight: {error}; mend that line"
-                ) from error
-        raise
+    except (ValueError, OverflowError) as error:
+        row, cause = _first_bad(text)
+        raise ValueError(
+            f"{place.row(row)} cannot be read as svmlight: {cause or error}; fix that line"
+        ) from error
+
+
+def _first_bad(text: bytes) -> tuple[int, Exception | None]:
+    """Return which row cannot be read and why, by halving: each half is parsed only once."""
+    lines, row, cause = text.split(b"\n"), 0, None
+    while lines:
+        half = (len(lines) + 1) // 2
+        try:
+            row += len(_load(b"\n".join(lines[:half]))[1])
+            lines = lines[half:]
+        except (ValueError, OverflowError) as error:
+            cause, lines = error, lines[:half] if half < len(lines) else []
+    return row, cause
 
 
 def _load(text: bytes) -> tuple[Any, Any]:
@@ -154,7 +162,7 @@ def _pieces(file: File) -> Iterator[tuple[bytes, int]]:
     """Yield whole lines, and how much of the file they end at."""
     with open(file.path, "rb") as raw:
         stream: Any = gzip.GzipFile(fileobj=raw) if file.is_compressed else raw
-        rest = b""
+        rest: list[bytes] = []  # of a line, which may be long
         while True:
             try:
                 text = stream.read(PIECE)
@@ -166,9 +174,10 @@ def _pieces(file: File) -> Iterator[tuple[bytes, int]]:
                 break
             whole, newline, tail = text.rpartition(b"\n")
             if newline:
-                yield rest + whole + newline, raw.tell()
-                rest = tail
+                yield b"".join([*rest, whole, newline]), raw.tell()
+                rest = [tail]
             else:
-                rest += text
-        if rest.strip():
-            yield rest, raw.tell()
+                rest.append(text)
+        last = b"".join(rest)
+        if last.strip():
+            yield last, raw.tell()

@@ -7,13 +7,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from ridgepass.data.arrow_table import ArrowTable
 from ridgepass.data.columns import Columns
 from ridgepass.data.csv_table import CsvTable, csv_types
 from ridgepass.data.encode import encode, numbers, targets
 from ridgepass.data.files import File
 from ridgepass.data.missing import Place
 from ridgepass.data.source import BATCH_BYTES, Position, Raw, Source
-from ridgepass.data.tables import ArrowTable, ParquetTable, Table
+from ridgepass.data.tables import ParquetTable, Table
 
 COLUMN_BYTES = 1 << 12
 _WHOLE_NUMBER = re.compile(r"-?[0-9]{1,18}")

@@ -1,7 +1,6 @@
-"""Tables that are read a piece at a time: what they share, and Parquet and Arrow files."""
+"""Tables that are read a piece at a time: what they share, and Parquet files."""
 
 import errno
-import mmap
 import os
 import re
 import zlib
@@ -11,15 +10,12 @@ from contextlib import contextmanager
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.ipc
 import pyarrow.parquet
 
 from ridgepass.data.files import File
 
 # Arrow reads each column of a Parquet file through a buffer of its own; all take about this much.
 BUFFERS = 32 << 20
-# Pages of a mapped file are given back after about this many bytes of rows.
-MAPPED = 8 << 20
 WHOLE = "check that the file is whole"
 
 
@@ -140,51 +136,6 @@ class ParquetTable(Table):
         return pa.parquet.ParquetFile(
             self.path, pre_buffer=False, buffer_size=buffer_size(n_columns)
         )
-
-
-class ArrowTable(Table):
-    """An Arrow IPC file (also called Feather) or stream in a file."""
-
-    def __init__(self, file: File) -> None:
-        self.path = file.path
-        self._source: Any = None
-        with errors_in(file.path, "Arrow"):
-            reader, _ = self._open([])
-            super().__init__(file.path, reader.schema, file)
-            if isinstance(reader, pa.ipc.RecordBatchFileReader):
-                self.n_rows = reader.count_rows()
-
-    def _read(self, columns: list[str], start: int, at_most: int) -> Iterator[pa.RecordBatch]:
-        wanted = {self.inside.get_field_index(name) for name in columns}
-        reader, mapped = self._open(sorted(wanted))
-        if isinstance(reader, pa.ipc.RecordBatchFileReader):
-            pieces = (reader.get_batch(i) for i in range(reader.num_record_batches))
-        else:
-            pieces = (batch for batch in reader)
-        held = 0
-        for batch in from_row(pieces, start):
-            # polars writes a table as a single batch, which must not come into memory at once.
-            for first in range(0, batch.num_rows, at_most):
-                piece = batch.slice(first, at_most)
-                yield piece
-                held += piece.nbytes
-                if held > MAPPED and hasattr(mapped, "madvise"):
-                    mapped.madvise(mmap.MADV_DONTNEED)
-                    held = 0
-
-    @property
-    def bytes_read(self) -> int | None:
-        """How much of a stream has been read."""
-        return None if self._source is None or self.n_rows is not None else self._source.tell()
-
-    def _open(self, columns: list[int]) -> tuple[Any, mmap.mmap]:
-        options = pa.ipc.IpcReadOptions(included_fields=columns) if columns else None
-        with open(self.path, "rb") as file:
-            mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-        self._source = pa.BufferReader(pa.py_buffer(mapped))
-        is_file = mapped[:6] == b"ARROW1"
-        open_reader = pa.ipc.open_file if is_file else pa.ipc.open_stream
-        return open_reader(self._source, options=options), mapped
 
 
 @contextmanager

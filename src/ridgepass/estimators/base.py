@@ -9,13 +9,15 @@ from ridgepass.estimators.fitted import FittedModel
 from ridgepass.estimators.inputs import check_names, check_rows, errors_of
 from ridgepass.estimators.learned import Learned
 from ridgepass.estimators.settings import MATTER_TO_MERGE, Settings, as_alpha
+from ridgepass.guard import Change, change_in_place, no_change
 
 
 class StreamingEstimator(FittedModel):
     """Training for a linear model of one alpha.
 
     All checks come before any change: a call that fails leaves the estimator as it was, whatever it
-    had learned. Subclasses store their parameters in ``__init__``, as scikit-learn wants it.
+    had learned. A change that is cut short is known to be (see `ridgepass.guard`). Subclasses store
+    their parameters in ``__init__``, as scikit-learn wants it.
     """
 
     alpha: Any
@@ -58,13 +60,19 @@ class StreamingEstimator(FittedModel):
         -------
         self
             Which need not have been fitted.
+
+        Notes
+        -----
+        Models that cannot be merged raise before anything changes. Ctrl-C waits until all is taken
+        in. A second one, or anything else that is raised in the middle, leaves a model that raises
+        :class:`ridgepass.BrokenModelError` from then on, and ``other`` as it is.
         """
         with errors_of(self):
             if type(other) is not type(self):
                 raise TypeError(f"cannot merge with {type(other).__name__}: give the same class")
             if other is self:
                 raise ValueError("cannot merge with itself: its rows would count twice")
-            theirs, mine = other._learned, self._learned
+            mine, theirs = self._whole(), other._whole("the other ")
             if theirs is None:
                 return self
             settings = Settings.of(self) if mine is None else mine.settings
@@ -72,10 +80,13 @@ class StreamingEstimator(FittedModel):
             if mine is None:
                 self._check_parameters()
                 fresh = self._start(settings, theirs.origin, method=theirs.plan.method)
-                fresh.merge(theirs)
-                self._adopt(fresh)
+                with theirs.lock:
+                    self._train_fresh(fresh, fresh.merging(theirs))
             else:
-                self._change(mine, lambda learned: learned.merge(theirs))
+                # In one order, or two threads that merge crosswise would wait for each other.
+                first, second = sorted((mine, theirs), key=id)
+                with first.lock, second.lock:
+                    self._change(mine, lambda own: own.merging(theirs))
         return self
 
     def _train(self, X: Any, y: Any, sample_weight: Any, *, whole: bool, **how: Any) -> Self:
@@ -83,42 +94,58 @@ class StreamingEstimator(FittedModel):
         with errors_of(self):
             self._check_parameters()
             settings = Settings.of(self)
-            learned = None if whole else self._learned
+            learned = None if whole else self._whole()
             known = None if learned is None else learned.origin
             if learned is not None:
                 _check_unchanged(learned.settings, settings)
             n_features, names = (None, None) if known is None else (known.n_features, known.names)
             rows, names = check_rows(self, X, n_features, names)
             targets = self._read_targets(y, sample_weight, rows.shape[0], known, whole=whole, **how)
-            idle = targets.weights is not None and not targets.weights.any()
-            if idle and whole:
+            if targets.idle and whole:
                 raise ValueError(
                     "every sample_weight is zero, so there is nothing to learn from: "
                     "give some row a positive weight"
                 )
             if learned is None:
-                learned = self._start(settings, Origin.of(rows, names, targets))
-                if not idle:
-                    learned.update(rows, targets)
-                self._adopt(learned)
-            elif not idle:
-                self._change(learned, lambda own: own.update(rows, targets))
+                fresh = self._start(settings, Origin.of(rows, names, targets))
+                self._train_fresh(fresh, fresh.updating(rows, targets))
+            else:
+                self._change(learned, lambda own: own.updating(rows, targets))
         return self
 
     def _start(self, settings: Settings, origin: Origin, method: str | None = None) -> Learned:
         """Return something to learn with, which has seen nothing."""
         plan = settings.plan(origin.n_features, origin.n_targets, origin.dtype, method)
-        stream = settings.new_stream(plan, self.random_state, self._likely_alpha())
+        stream = settings.new_stream(plan, self._likely_alpha())
         return Learned(stream, settings, plan, origin)
 
-    def _change(self, learned: Learned, change: Callable[[Learned], None]) -> None:
-        """Change what this estimator has learned, and nobody else's."""
+    def _train_fresh(self, fresh: Learned, change: Change) -> None:
+        """Train what `_start` has made, and use it from then on."""
+        fresh.seed(self.random_state)  # only now: a call that fails must draw none
+        change()
+        self._begin_with(fresh)
+
+    def _change(self, learned: Learned, prepare: Callable[[Learned], Change]) -> None:
+        """Change what this estimator has learned, and nobody else's.
+
+        ``prepare`` checks everything and returns the change.
+        """
         with learned.lock:
+            change = prepare(learned)
+            if change is no_change:
+                return
             own = learned.for_training(self)
-            change(own)
-            self._adopt(own)
-            if own is not learned:
-                learned.owners.pop(self, None)
+            if own is learned:
+                change_in_place(own, change)
+            else:
+                prepare(own)()
+                self._replace(learned, own)
+
+    def _replace(self, learned: Learned, own: Learned) -> None:
+        """Go on with another: hold the lock of the one before."""
+        self._adopt(own)
+        if own is not learned:
+            learned.owners.pop(self, None)
 
     def _check_mergeable(self, other: Self, settings: Settings, theirs: Learned) -> None:
         method = settings.method if self._learned is None else self._learned.plan.method

@@ -33,6 +33,11 @@ class Targets:
     column: bool = False
     labels: Labels | None = None
 
+    @property
+    def idle(self) -> bool:
+        """Whether no row has any weight."""
+        return self.weights is not None and not self.weights.any()
+
 
 @dataclass(frozen=True, eq=False)
 class Origin:

@@ -58,7 +58,7 @@ def make_plan(
     >>> make_plan("auto", 256, None, n_features=10**5, n_targets=1, itemsize=4)
     Plan(method='anchored', sketch_size=256)
     >>> make_plan("auto", 256, 10**9, n_features=10**5, n_targets=1, itemsize=4)
-    Plan(method='anchored', sketch_size=1226)
+    Plan(method='anchored', sketch_size=1222)
     >>> make_plan("auto", 256, 10**9, n_features=7000, n_targets=1, itemsize=4)
     Plan(method='exact', sketch_size=256)
     """
@@ -149,5 +149,9 @@ def parse_memory(memory: Any) -> int | None:
 
 
 def _other(block: int, n_features: int, n_targets: int) -> int:
-    """Return the bytes of moments, means and scales, and of the block's targets and weights."""
-    return 8 * (n_features * (n_targets + 4) + (block + 1) * (2 * n_targets + 2))
+    """Return the bytes of moments, means and scales, and of the block's targets and weights.
+
+    With ``standardize`` there are sums and an account of rounding for each column besides.
+    """
+    per_column, per_row = n_targets + 8, 2 * n_targets + 2
+    return 8 * (n_features * per_column + (block + 1) * per_row + n_targets)

@@ -166,6 +166,10 @@ class StreamingRidgeClassifier(ClassifierMixin, Refinable):
         -------
         self
             The estimator.
+
+        Notes
+        -----
+        What a failure or an interrupt leaves is said in :meth:`StreamingRidge.partial_fit`.
         """
         return self._train(X, y, sample_weight, whole=False, classes=classes)
 

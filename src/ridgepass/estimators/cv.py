@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -47,7 +47,7 @@ class StreamingRidgeCV(RidgeRegressor):
         out in turn to k sketches, each training set is the merger of k − 1 of them, and a fold's
         error comes from its own moments and sketch. It holds k sketches. A list of row numbers, as
         ``list(splitter.split(X, y))`` gives it, says which row goes to which fold, the rows counted
-        from the start of the stream.
+        from the start of the stream, also those of weight zero.
     sketch_size, memory, method, fit_intercept, standardize, feature_scale, dtype, random_state
         As in :class:`StreamingRidge`. With ``cv=k`` a ``memory`` budget is for all k sketches and
         their merger.
@@ -142,9 +142,7 @@ scale_
         self
             The estimator.
         """
-        super().fit(X, y, sample_weight)
-        self._forget_choice()
-        return self
+        return super().fit(X, y, sample_weight)
 
     def partial_fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
         """Learn from more rows, one or any number.
@@ -152,7 +150,7 @@ scale_
         Parameters
         ----------
         X, y, sample_weight
-            As in :meth:`StreamingRidge.partial_fit`.
+            As in :meth:`StreamingRidge.partial_fit`, also what a failure or an interrupt leaves.
 
         Returns
         -------
@@ -160,9 +158,10 @@ scale_
             The estimator.
         """
         with errors_of(self):
-            before = self._learned.deal if isinstance(self._learned, FoldedLearned) else None
+            learned = self._whole()
+            before = learned.deal if isinstance(learned, FoldedLearned) else None
             now = None if self.cv is None else Deal.of(self.cv)
-            if self._learned is not None and not same_deal(before, now):
+            if learned is not None and not same_deal(before, now):
                 raise ValueError(
                     "cv changed after training began: call fit to begin again, or set it back"
                 )
@@ -206,6 +205,11 @@ scale_
                     f"{learned.origin.n_targets}: give the same targets as in training"
                 )
             weights = check_weights(sample_weight, rows.shape[0])
+            if weights is not None and not weights.any():
+                raise ValueError(
+                    "every sample_weight is zero, so there is nothing to choose by: give some row "
+                    "a positive weight"
+                )
             errors = [_error(model, rows, targets, weights) for model in learned.models(grid)]
         self._selected = Choice(grid, -np.array(errors))
         return self
@@ -233,9 +237,7 @@ scale_
         return sibling
 
     _selected: Choice | None = None
-
-    def _forget_choice(self) -> None:
-        self._selected = None
+    _FORGETS: ClassVar[dict[str, Any]] = {"_selected": None}
 
     def _alpha_in_use(self) -> float:
         return self._choice().alpha
@@ -262,7 +264,7 @@ scale_
             origin.n_features, origin.n_targets, origin.dtype, method
         )
         alpha = self._likely_alpha()
-        folds = [settings.new_stream(plan, self.random_state, alpha) for _ in range(deal.n_folds)]
+        folds = [settings.new_stream(plan, alpha) for _ in range(deal.n_folds)]
         return FoldedLearned(folds, deal, settings, plan, origin)
 
     def _choice(self) -> Choice:

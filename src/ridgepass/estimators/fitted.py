@@ -5,7 +5,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +33,8 @@ class FittedModel(BaseEstimator, ABC):
     """
 
     _learned: Learned | None = None
+    # What else training from the start sets back.
+    _FORGETS: ClassVar[dict[str, Any]] = {}
 
     @abstractmethod
     def _alpha_in_use(self) -> float:
@@ -75,7 +77,9 @@ class FittedModel(BaseEstimator, ABC):
     @property
     def n_samples_seen_(self) -> int:
         """Rows learned from, without those of weight zero."""
-        return self._trained().n_rows
+        learned = self._trained()
+        with learned.lock:
+            return learned.n_rows
 
     @property
     def scale_(self) -> Float64:
@@ -188,7 +192,11 @@ class FittedModel(BaseEstimator, ABC):
 
     def __sklearn_is_fitted__(self) -> bool:
         """Whether there is a row to have learned from."""
-        return self._learned is not None and self._learned.n_rows > 0
+        learned = self._learned
+        if learned is None:
+            return False
+        with learned.lock:
+            return learned.broken or learned.n_rows > 0
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
@@ -203,14 +211,30 @@ class FittedModel(BaseEstimator, ABC):
 
     def _trained(self) -> Learned:
         check_is_fitted(self)
-        assert self._learned is not None
-        return self._learned
+        learned = self._whole()
+        assert learned is not None
+        return learned
 
-    def _adopt(self, learned: Learned) -> None:
-        """Use what was learned, from now on as one of its owners."""
+    def _whole(self, which: str = "") -> Learned | None:
+        """Return what was learned, if anything; raise if it is broken."""
+        learned = self._learned
+        if learned is not None:
+            with learned.lock:  # another thread may be in the middle of a change
+                learned.check_whole(f"{which}{type(self).__name__}")
+        return learned
+
+    def _adopt(self, learned: Learned, **further: Any) -> None:
+        """Use what was learned, from now on as one of its owners; set further attributes with it.
+
+        In one step, since an interrupt may come between any two.
+        """
         with learned.lock:
             learned.owners[self] = None
-        self._learned = learned
+        self.__dict__.update(further, _learned=learned)
+
+    def _begin_with(self, learned: Learned) -> None:
+        """Use what was learned from the start, forgetting all before."""
+        self._adopt(learned, **self._FORGETS)
 
     def _solution(self) -> Solution:
         learned = self._trained()

@@ -1,6 +1,7 @@
 """Cross-validation in the one pass: a stream for each fold."""
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -10,7 +11,8 @@ from scipy import sparse
 from ridgepass.estimators.batch import Origin, Targets
 from ridgepass.estimators.budget import Plan
 from ridgepass.estimators.learned import Learned, restored_origin
-from ridgepass.estimators.settings import Settings
+from ridgepass.estimators.settings import Settings, draw_seed
+from ridgepass.guard import Change, no_change
 from ridgepass.kernels import Float64, is_sparse
 from ridgepass.refining import Refinement
 from ridgepass.snapshot import Kept, array, count, entry, take
@@ -76,6 +78,11 @@ class FoldedLearned(Learned):
         Which row goes where, whatever batches they come in.
     settings, plan, origin
         As in `Learned`.
+
+    Attributes
+    ----------
+    n_given : int
+        Rows that were dealt out: those of weight zero count if it was given which row goes where.
     """
 
     def __init__(
@@ -86,7 +93,7 @@ class FoldedLearned(Learned):
         plan: Plan,
         origin: Origin,
     ) -> None:
-        self.folds = folds
+        self._folds = folds
         self.deal = deal
         self.n_given = 0
         self._merged: RidgeStream | None = None
@@ -96,46 +103,74 @@ class FoldedLearned(Learned):
         self._start_sharing()
 
     @property
-    def stream(self) -> RidgeStream:  # type: ignore[override]
+    def folds(self) -> list[RidgeStream]:
+        """One stream for each fold."""
+        self.check_whole()
+        return self._folds
+
+    @property
+    def stream(self) -> RidgeStream:
         """All folds merged, as one until the next row."""
+        folds = self.folds
         if self._merged is None:
-            self._merged = _merged(self.folds)
+            self._merged = _merged(folds)
         return self._merged
+
+    @property
+    def least_version(self) -> int:
+        """The oldest version of the model file that can hold what was learned in one pass."""
+        return max(fold.least_version for fold in self.folds)
 
     @property
     def refinement(self) -> Refinement | None:
         """What passes after the first have found out."""
+        self.check_whole()
         return None if self._merged is None else self._merged.refinement
 
     @property
     def n_rows(self) -> int:
-        """Rows learned from."""
+        """Rows learned from: hold ``lock``."""
         return sum(fold.n_rows for fold in self.folds)
 
-    def update(self, rows: Any, targets: Targets) -> None:
-        """Take in a batch, or raise and stay as it was."""
-        values, weights, n_given = targets.values[:], targets.weights, rows.shape[0]
-        self.folds[0].check(rows, values, weights)
-        dealt = self._dealt(self._n_present(weights, n_given))
-        if not self.n_given:
-            for fold in self.folds:
-                fold.begin(rows, values)
-        if weights is not None and not weights.all() and self.deal.given is None:
+    def seed(self, random_state: Any) -> None:
+        """Draw seeds for streams that have seen nothing, if their method is random."""
+        for fold in self.folds:
+            draw_seed(fold, random_state)
+
+    def updating(self, rows: Any, targets: Targets) -> Change:
+        """Check a batch, and return what takes it in."""
+        values, weights, folds = targets.values[:], targets.weights, self.folds
+        folds[0].check(rows, values, weights)
+        n_dealt = self._n_dealt(weights, rows.shape[0])
+        dealt = self._dealt(n_dealt)
+        if targets.idle:
+            return partial(self._count, n_dealt) if n_dealt else no_change
+        first, given = None if self.n_rows else (rows[:1], values[:1]), self.deal.given
+        if weights is not None and not weights.all() and given is None:
             present = weights > 0
             rows, values, weights = rows[present], values[present], weights[present]
         if is_sparse(rows):
             rows = sparse.csr_array(rows)
-        self._merged = None
-        self._expected.clear()
-        self.n_given += n_given
-        for fold, mine in zip(self.folds, dealt, strict=True):
-            if len(values[mine]):
-                fold.update(rows[mine], values[mine], None if weights is None else weights[mine])
 
-    def _n_present(self, weights: Float64 | None, n_given: int) -> int:
+        def update() -> None:
+            self._merged = None
+            self._count(n_dealt)
+            for fold, mine in zip(folds, dealt, strict=True):
+                if first is not None:
+                    fold.begin(*first)
+                if len(values[mine]):
+                    by_row = None if weights is None else weights[mine]
+                    fold.update(rows[mine], values[mine], by_row)
+
+        return self._with_rows(update)
+
+    def _count(self, n_dealt: int) -> None:
+        self.n_given += n_dealt
+
+    def _n_dealt(self, weights: Float64 | None, n_rows: int) -> int:
         """Return how many rows of a batch are dealt out: without those of no weight, or all."""
         if weights is None or self.deal.given is not None:
-            return n_given
+            return n_rows
         return int(np.count_nonzero(weights))
 
     def _dealt(self, n_rows: int) -> list[Any]:
@@ -151,8 +186,8 @@ class FoldedLearned(Learned):
             )
         return [np.flatnonzero(given[self.n_given : stop] == i) for i in range(n_folds)]
 
-    def merge(self, other: Learned) -> None:
-        """Take in what another has learned, fold by fold, or raise and stay as it was."""
+    def merging(self, other: Learned) -> Change:
+        """Check what another has learned, and return what takes it in: hold both locks."""
         if not isinstance(other, FoldedLearned) or len(other.folds) != len(self.folds):
             raise ValueError("the two differ in cv: use one number of folds for all parts")
         if self.deal.given is not None and self.n_given:
@@ -160,12 +195,18 @@ class FoldedLearned(Learned):
                 "cv has row numbers, which count the rows of one stream: use a number of folds to "
                 "merge parts"
             )
-        self.n_given += other.n_given
-        self._merged = None
-        self._expected.clear()
-        for fold, theirs in zip(self.folds, other.folds, strict=True):
-            fold.merge(theirs)
-        self._merge_columns(other)
+        pairs = zip(self.folds, other.folds, strict=True)
+        merges = [fold.merging(theirs) for fold, theirs in pairs]
+        self._check_origin(other)
+
+        def change() -> None:
+            self._merged = None
+            self._count(other.n_given)
+            for merge in merges:
+                merge()
+            self._merge_columns(other)
+
+        return self._with_rows(change)
 
     def snapshot(self) -> Kept:
         """Return everything as plain data, valid until it changes: hold ``lock``."""
@@ -202,7 +243,7 @@ class FoldedLearned(Learned):
         """Return an independent one to be trained, which nobody owns; it has read nothing again."""
         twin = type(self).__new__(type(self))
         folds = [fold.copy() for fold in self.folds]
-        twin.__setstate__({**self.__getstate__(), "folds": folds, "_merged": None})
+        twin.__setstate__({**self.__getstate__(), "_folds": folds, "_merged": None})
         return twin
 
     def _expect(self, alphas: Float64) -> Float64:

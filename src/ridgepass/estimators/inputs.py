@@ -68,6 +68,7 @@ def check_rows(
         _check_width(owner, X.rows, n_features)
         return X.rows, given
     data = X if frame is None else frame.values()
+    _check_numbers(data, "X")
     rows = check_array(
         data,
         accept_sparse=("csr", "csc"),
@@ -81,6 +82,17 @@ def check_rows(
     return rows, given
 
 
+def _check_numbers(data: Any, name: str) -> None:
+    """Raise for arrays whose missing values would be taken for numbers."""
+    if isinstance(data, np.ndarray) and data.dtype.kind in "mM":
+        raise ValueError(
+            f"{name} has dtype {data.dtype}: convert times to numbers first, for example to days "
+            "since the first one"
+        )
+    if np.ma.is_masked(data):
+        raise ValueError(f"{name} has masked values: drop such rows or fill them in first")
+
+
 def read_rows(X: Any, *, owner: str, n_features: int, names: Names) -> Any:
     """Return X as rows with the columns of training."""
     with errors_of(owner):
@@ -91,8 +103,10 @@ def check_targets(y: Any, n_rows: int) -> Float64:
     """Return y as float64 of shape (n_rows,) or (n_rows, n_targets)."""
     check_given(y)
     frame = open_frame(y)
+    data = y if frame is None else frame.values()
+    _check_numbers(data, "y")
     targets = check_array(
-        y if frame is None else frame.values(),
+        data,
         ensure_2d=False,
         dtype=np.float64,
         ensure_all_finite=False,

@@ -12,10 +12,11 @@ from ridgepass.estimators.batch import Origin, Targets
 from ridgepass.estimators.budget import Plan
 from ridgepass.estimators.labels import Signs
 from ridgepass.estimators.path import RidgePath
-from ridgepass.estimators.settings import Settings, restored_plan
+from ridgepass.estimators.settings import Settings, draw_seed, restored_plan
+from ridgepass.guard import Change, Guarded, no_change
 from ridgepass.kernels import Float64
 from ridgepass.refining import Refinement
-from ridgepass.snapshot import Kept, entry, json_bytes, json_of, take
+from ridgepass.snapshot import Kept, entry, json_bytes, json_of, part, take
 from ridgepass.solve import Certificate
 from ridgepass.stream import RidgeStream
 
@@ -32,11 +33,12 @@ class Solution:
     intercept: Any
 
 
-class Learned:
+class Learned(Guarded):
     """A stream, and what it was learned from.
 
     ``owners`` holds the estimators that use it, each with its latest solution. It decides whether
-    training may go on in place; entries vanish with their estimators.
+    training may go on in place; entries vanish with their estimators. A batch or another model is
+    checked first, which gives what takes it in: see `ridgepass.guard`.
 
     Parameters
     ----------
@@ -52,9 +54,11 @@ class Learned:
 
     # How the columns of a table become features, for whoever reads tables; JSON can hold it.
     columns: dict[str, Any] | None = None
+    # What an early file has in its place that no source has said; it is kept, and not used.
+    unused_columns: dict[str, Any] | None = None
 
     def __init__(self, stream: RidgeStream, settings: Settings, plan: Plan, origin: Origin) -> None:
-        self.stream = stream
+        self._stream = stream
         self.settings = settings
         self.plan = plan
         self.origin = origin
@@ -73,23 +77,79 @@ class Learned:
         self.owners: weakref.WeakKeyDictionary[Any, Solution | None] = weakref.WeakKeyDictionary()
 
     @property
+    def stream(self) -> RidgeStream:
+        """All that was learned."""
+        self.check_whole()
+        return self._stream
+
+    @property
+    def broken(self) -> bool:
+        """Whether a change was cut short, or is under way: hold ``lock``."""
+        return self._broken
+
+    @property
     def n_rows(self) -> int:
-        """Rows learned from."""
+        """Rows learned from: hold ``lock``."""
         return self.stream.n_rows
 
-    def update(self, rows: Any, targets: Targets) -> None:
-        """Take in a batch, or raise and stay as it was."""
-        if isinstance(targets.values, Signs):
-            self.stream.check(rows, weights=targets.weights)
-        for piece in pieces(rows, targets):
-            self.stream.update(*piece)
-        self._expected.clear()
+    def seed(self, random_state: Any) -> None:
+        """Draw seeds for streams that have seen nothing, if their method is random."""
+        draw_seed(self.stream, random_state)
 
-    def merge(self, other: "Learned") -> None:
-        """Take in what another has learned, or raise and stay as it was."""
-        self.stream.merge(other.stream)
-        self._merge_columns(other)
-        self._expected.clear()
+    def updating(self, rows: Any, targets: Targets) -> Change:
+        """Check a batch, and return what takes it in."""
+        stream = self.stream
+        if targets.idle:
+            return no_change
+        if not isinstance(targets.values, Signs):
+            return self._with_rows(stream.updating(rows, targets.values, targets.weights))
+        for piece in pieces(rows, targets):
+            stream.check(*piece)
+
+        def update() -> None:
+            for piece in pieces(rows, targets):
+                stream.update(*piece)
+
+        return self._with_rows(update)
+
+    def merging(self, other: "Learned") -> Change:
+        """Check what another has learned, and return what takes it in: hold both locks."""
+        merge = self.stream.merging(other.stream)
+        self._check_origin(other)
+
+        def change() -> None:
+            merge()
+            self._merge_columns(other)
+
+        return self._with_rows(change)
+
+    def _check_origin(self, other: "Learned") -> None:
+        """Raise if others have other columns, which streams without rows know nothing of."""
+        mine, theirs = ((o.n_features, o.n_targets) for o in (self.origin, other.origin))
+        if mine != theirs:
+            raise ValueError(
+                f"the two have learned from {mine[0]} and {theirs[0]} features, for {mine[1]} and "
+                f"{theirs[1]} targets: use the same columns for all parts"
+            )
+
+    def take_up(self, refinement: Refinement) -> None:
+        """Answer from what passes over the same rows have found out."""
+        self._forget_solutions()  # first: they can be worked out again whatever comes between
+        self.stream.take_up(refinement)
+
+    def _with_rows(self, change: Change) -> Change:
+        """Return a change that brings rows, after which all answers are void."""
+
+        def renew() -> None:
+            self._expected.clear()
+            self._forget_solutions()
+            change()
+
+        return renew
+
+    def _forget_solutions(self) -> None:
+        for owner in list(self.owners):
+            self.owners[owner] = None
 
     def _merge_columns(self, other: "Learned") -> None:
         if self.columns is None and other.columns is not None:
@@ -100,11 +160,12 @@ class Learned:
         return self._snapshot_origin() | {"stream": self.stream.snapshot()}
 
     def _snapshot_origin(self) -> Kept:
+        columns = self.unused_columns if self.columns is None else self.columns
         return {
             "settings": self.settings.snapshot(),
             "plan": take(self.plan),
             "origin": self.origin.snapshot(),
-            "columns": None if self.columns is None else json_bytes(self.columns),
+            "columns": None if columns is None else json_bytes(columns),
         }
 
     @classmethod
@@ -118,16 +179,22 @@ class Learned:
         """Take up what is left of a snapshot; raise if its parts do not belong together."""
         columns, origin = entry(kept, "columns"), self.origin
         if columns is not None:
-            columns = json_of(columns, "columns")
-            if not isinstance(columns, dict):
-                raise ValueError("columns is not a group of values")
-            self.columns = columns
+            columns = part(json_of(columns, "columns"), "columns")
+            if "kind" in columns:
+                self.columns = columns
+            else:
+                self.unused_columns = columns
         shape = origin.n_features, origin.n_targets, origin.n_targets == 1
         if any(stream.shape not in (None, shape) for stream in streams):
             raise ValueError("the stream has other features or targets than the model")
         if not self.n_rows:
             raise ValueError("there are no rows behind it")
         return self
+
+    @property
+    def least_version(self) -> int:
+        """The oldest version of the model file that can hold what was learned in one pass."""
+        return self.stream.least_version
 
     @property
     def refinement(self) -> Refinement | None:
@@ -159,13 +226,13 @@ class Learned:
     def copy(self) -> Self:
         """Return an independent one, which nobody owns."""
         twin = type(self).__new__(type(self))
-        twin.__setstate__({**self.__getstate__(), "stream": self.stream.copy()})
+        twin.__setstate__({**self.__getstate__(), "_stream": self.stream.copy()})
         return twin
 
     def for_training(self, owner: Any) -> Self:
-        """Return what ``owner`` may change: this one if nobody else uses it, else a copy."""
+        """Return what ``owner`` may change: this one, or a copy if others use it or it is empty."""
         shared = any(user is not owner for user in list(self.owners))
-        return self.copy() if shared else self
+        return self.copy() if shared or not self.n_rows else self
 
     def solution(self, owner: Any, alpha: float) -> Solution:
         """Return the model at ``alpha``, solved once until the next training."""
@@ -217,8 +284,8 @@ def pieces(rows: Any, targets: Targets) -> Iterator[tuple[Any, Float64, Float64 
     step = max(1, PIECE // values.n_classes) if isinstance(values, Signs) else max(1, n_rows)
     for start in range(0, n_rows, step):
         here = slice(start, start + step)
-        part = None if weights is None else weights[here]
-        yield rows if step >= n_rows else rows[here], values[here], part
+        by_row = None if weights is None else weights[here]
+        yield rows if step >= n_rows else rows[here], values[here], by_row
 
 
 def restored_origin(kept: Any) -> tuple[Settings, Plan, Origin]:

@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any, Self
 
 import numpy as np
@@ -14,6 +15,7 @@ from ridgepass.estimators.inputs import errors_of
 from ridgepass.estimators.learned import Learned
 from ridgepass.estimators.progress import as_watch
 from ridgepass.estimators.rereading import Rereading
+from ridgepass.guard import BrokenModelError
 from ridgepass.kernels import Float64
 from ridgepass.refining import Progress, Refining
 
@@ -126,7 +128,8 @@ class Refinable(StreamingEstimator):
             try:
                 refining.run(rows, passes=limit, tol=tol, watch=as_watch(progress))
             except (OSError, KeyboardInterrupt):
-                self._take_up(learned, refining)
+                with suppress(ValueError, BrokenModelError):  # the model has changed meanwhile
+                    self._take_up(learned, refining)
                 raise
             self._take_up(learned, refining)
         if tol is not None and not refining.relative() <= tol:
@@ -140,8 +143,10 @@ class Refinable(StreamingEstimator):
                     "the model has learned from other rows while these were read: refine it again"
                 )
             found = refining.joined(learned.refinement)
-            if found is not learned.refinement:
-                self._change(learned, lambda own: own.stream.take_up(found))
+            if found is not None and found is not learned.refinement:
+                own = learned.for_training(self)
+                own.take_up(found)
+                self._replace(learned, own)
 
     def _warn_missed(self, refining: Refining, tol: float) -> None:
         reached = refining.relative()

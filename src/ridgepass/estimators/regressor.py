@@ -53,13 +53,21 @@ class RidgeRegressor(RegressorMixin, MultiOutputMixin, Refinable):
         -------
         self
             The estimator.
+
+        Notes
+        -----
+        A batch that cannot be taken in raises before anything changes. Ctrl-C waits until the batch
+        is in. A second one, or anything else that is raised in the middle, leaves a model that
+        raises :class:`ridgepass.BrokenModelError` from then on: load the last one that was saved,
+        or call `fit`.
         """
         return self._train(X, y, sample_weight, whole=False)
 
     def fit_stream(self, source: Any, target: Any = None, **options: Any) -> Self:
         """Learn from files, or from any other stream of rows, forgetting all before.
 
-        Memory does not grow with the rows. If reading fails, the estimator stays as it was.
+        Memory does not grow with the rows. If reading fails or is interrupted, the estimator stays
+        as it was.
 
         Parameters
         ----------
@@ -100,8 +108,7 @@ class RidgeRegressor(RegressorMixin, MultiOutputMixin, Refinable):
                 raise ValueError(
                     "the stream has no rows, or none with a weight: there is nothing to learn from"
                 )
-        self._adopt(fresh._learned)
-        self._forget_choice()
+        self._begin_with(fresh._learned)
         return self
 
     def _learn(self, chunk: Any, source: Any) -> None:
@@ -119,9 +126,6 @@ class RidgeRegressor(RegressorMixin, MultiOutputMixin, Refinable):
         self._train(CheckedRows(chunk.X, names), chunk.y, chunk.weights, whole=False)
         if first and self._learned is not None:
             self._learned.columns = source.describe()
-
-    def _forget_choice(self) -> None:
-        """Forget what was chosen by other means than training."""
 
     def predict(self, X: Any) -> Float64:
         """Predict targets.
@@ -241,8 +245,8 @@ class StreamingRidge(RidgeRegressor):
     Notes
     -----
     Any split of the same rows into batches gives bitwise the same model. Dense and sparse rows,
-    pandas, polars and Arrow tables are taken as they are; a call that raises leaves the model as it
-    was. Several threads may predict with one model.
+    pandas, polars and Arrow tables are taken as they are; bad input raises and leaves the model as
+    it was. Several threads may predict with one model.
 
     Examples
     --------

@@ -68,12 +68,15 @@ class Rereading:
 
     def __call__(self) -> Iterator[Batch]:
         """Yield all rows, as their stream takes them."""
-        again = self.learned.stream.again
         if self.source is None:
-            yield from map(again, pieces(*self._arrays))
+            yield from map(self._again, pieces(*self._arrays))
             return
         for X, y, weights in read_batches(self.source):
-            yield from map(again, pieces(*self._checked(X, y, weights, whole=False)))
+            yield from map(self._again, pieces(*self._checked(X, y, weights, whole=False)))
+
+    def _again(self, piece: Any) -> Batch:
+        with self.learned.lock:  # others may be training it, which is noticed in the end
+            return self.learned.stream.again(piece)
 
     def _checked(self, X: Any, y: Any, sample_weight: Any, *, whole: bool) -> tuple[Any, Targets]:
         origin = self.learned.origin

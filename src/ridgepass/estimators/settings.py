@@ -62,10 +62,9 @@ class Settings:
             itemsize=(self.dtype or dtype).itemsize,
         )
 
-    def new_stream(self, plan: Plan, random_state: Any, alpha: float | None) -> RidgeStream:
-        """Return an empty stream, seeded if its method is random, for an alpha if one is likely."""
-        seed = 0 if plan.method in DETERMINISTIC else _draw_seed(random_state)
-        return self._stream(plan, seed, alpha)
+    def new_stream(self, plan: Plan, alpha: float | None) -> RidgeStream:
+        """Return an empty stream, still without a seed, for an alpha if one is likely."""
+        return self._stream(plan, 0, alpha)
 
     def restored_stream(self, plan: Plan, kept: Any) -> RidgeStream:
         """Return the stream that a snapshot was taken of."""
@@ -137,9 +136,10 @@ def as_alpha(alpha: Any) -> float:
     return validation.as_alpha(alpha)
 
 
-def _draw_seed(random_state: Any) -> int:
-    """Return a seed: always the same for an int, the next one for a generator or None."""
-    return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
+def draw_seed(stream: RidgeStream, random_state: Any) -> None:
+    """Seed an empty stream: always the same for an int, the next one for a generator or None."""
+    if stream.method not in DETERMINISTIC:
+        stream.seed = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
 
 
 def _same(one: Any, other: Any) -> bool:

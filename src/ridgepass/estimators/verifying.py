@@ -21,10 +21,10 @@ from ridgepass.estimators.inputs import (
 from ridgepass.estimators.progress import as_watch
 from ridgepass.estimators.sources import open_batches, read_batches
 from ridgepass.intake import Batch
-from ridgepass.kernels import Float64, column_norms, is_sparse
+from ridgepass.kernels import Float64, is_sparse
 from ridgepass.refining import Progress, Refined, Refinement, certify
 from ridgepass.refining.passes import new_pass
-from ridgepass.refining.sums import UNIT, Pass, Preparation
+from ridgepass.refining.sums import UNIT, Pass, Preparation, ridge_residual
 from ridgepass.solve import Certificate
 from ridgepass.stream import RidgeStream
 
@@ -69,7 +69,8 @@ def verify(
         then for ``coef * scale``.
     fit_intercept : bool, optional
         Whether exact ridge is to have an intercept. By default unless ``intercept`` is None: say
-        False for a model without one that gives its intercept as zero.
+        False for a model without one that gives its intercept as zero. Any other intercept is then
+        all error.
     sketch_size : int, default=64
         Rows of the sketch; larger ones give tighter bounds. Up to eight times as many features XᵀX
         is kept as it is.
@@ -169,13 +170,10 @@ class _Checking:
 
     def _begun(self, batch: Batch) -> Pass:
         """Begin to sum up about the mean of the first rows, which is near that of all."""
-        stream, n_targets = self.stream, self.coefs.shape[1]
-        mean, target_mean = np.zeros(len(self.coefs)), np.zeros(n_targets)
-        if stream.fit_intercept:
-            mean = np.asarray(batch.rows.mean(axis=0, dtype=np.float64)).ravel()
-            target_mean = batch.targets.mean(axis=0)
-        preparation = Preparation(mean, target_mean, stream.feature_scale, stream.fit_intercept)
-        scale = stream.feature_scale
+        stream, n_targets, scale = self.stream, self.coefs.shape[1], self.stream.feature_scale
+        # With their weights: the place of a row that hardly counts may be far off.
+        means = stream._seen.intake.means()
+        preparation = Preparation(*means, scale, stream.fit_intercept)
         scaled = self.coefs if scale is None else self.coefs * scale[:, None]
         return new_pass(
             is_sparse(batch.rows), preparation, scaled, np.arange(n_targets), np.zeros(n_targets)
@@ -187,17 +185,17 @@ class _Checking:
             raise ValueError("the source has no rows, or none with a weight: give some")
         query, totals = self.stream.refining([alpha]).query, self.sums.finish()
         point = self.sums.vectors
-        size = column_norms(totals.lifted) + alpha * column_norms(point)
-        error = totals.lifted_error + 4 * UNIT * size
-        found = Refined.plain(alpha, 1, point, totals.lifted - alpha * point, error)
+        residual, error = ridge_residual(totals.lifted, totals.lifted_error, alpha, point)
+        found = Refined.plain(alpha, 1, point, residual, error)
         means = Refinement.of(self.sums.preparation, totals, {alpha: found})
         best = means.target_mean - means.mean @ self.coefs if query.centred else 0.0
+        off = np.abs(self.intercept - best) + 4 * UNIT * np.abs(self.intercept)
         certificate = certify(
             query,
             means,
             found,
             unchanged=lambda: True,  # nobody else has this stream
-            intercept_error=np.abs(self.intercept - best),
+            intercept_error=off,
         )
         certificate = certificate.of_target(0) if self.single else certificate
         read = partial(read_rows, owner=NAME, n_features=len(self.coefs), names=self.names)

@@ -1,7 +1,7 @@
 """From batches of any size to blocks of a fixed number of rows, centred, weighted and scaled."""
 
-from ridgepass.intake.base import Batch, Intake, block_squares
+from ridgepass.intake.base import Batch, Intake
 from ridgepass.intake.dense import DenseIntake
 from ridgepass.intake.sparse import SparseIntake
 
-__all__ = ["Batch", "DenseIntake", "Intake", "SparseIntake", "block_squares"]
+__all__ = ["Batch", "DenseIntake", "Intake", "SparseIntake"]

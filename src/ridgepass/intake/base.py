@@ -6,15 +6,20 @@ bitwise the same state.
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from ridgepass.blocks import Block
 from ridgepass.centring import Mean, shift_factor
-from ridgepass.kernels import Float64, Rows, column_squares
+from ridgepass.kernels import TINY, Float64, Rows
 from ridgepass.scaling import Rescaling, Scaling
 from ridgepass.snapshot import Kept, array, entry, part, put_each, take_each
+
+# Until there is a mean, rows are measured from one of them. It may be far from all others, and so
+# must have a share in the weight: a row of more than this many times its weight takes its place.
+OUTWEIGHED = 4.0
 
 
 class Batch(NamedTuple):
@@ -63,6 +68,7 @@ class Intake(ABC):
         "reference",
         "target_reference",
     )
+    KEEPS_STANDARDIZING: ClassVar[tuple[str, ...]] = ("offset_squares",)
 
     def __init__(
         self,
@@ -87,6 +93,8 @@ class Intake(ABC):
         # Σ weight·‖μ_block − reference‖² of finished blocks: what centring may have rounded.
         self.offset_mass = 0.0
         self.target_offset_mass: Float64 = np.zeros(n_targets)
+        # With standardize the same for each column, in original units, whatever units become of it.
+        self.offset_squares: Float64 = np.zeros(n_features if self.standardizes else 0)
         # What waiting rows and targets are stored relative to: the mean when their block began.
         self.reference = self.feature_mean.high
         self.target_reference = self.target_mean.high
@@ -116,6 +124,37 @@ class Intake(ABC):
     def offset(self) -> Float64:
         """Return the mean of the waiting rows less what they are stored relative to, in units."""
 
+    @abstractmethod
+    def waiting_squares(self) -> Float64:
+        """Return each column's squares that the waiting rows add, about the mean of all rows.
+
+        In original units and float64, of the rows as they were given; for ``standardize``.
+        """
+
+    @abstractmethod
+    def waiting_mass(self) -> float:
+        """Return the weighted squares of the waiting rows as they are stored, in units."""
+
+    def waiting_target_mass(self) -> Float64:
+        """Return the same for the waiting targets."""
+        squares: Float64 = self._weights[: self.filled] @ np.square(self._targets[: self.filled])
+        return squares
+
+    @abstractmethod
+    def _sum_waiting(self) -> None:
+        """Sum up the waiting rows, for a file that does not have their sums."""
+
+    def _waiting_means(self) -> Float64:
+        """Return the mean of the waiting rows less what they are stored relative to."""
+        return self.offset() * self.units
+
+    def offset_squares_with_waiting(self) -> Float64:
+        """Return ``offset_squares`` as it will be once the waiting rows are a block."""
+        if not self.centre:
+            return self.offset_squares
+        added: Float64 = self.waiting_weight * np.square(self._waiting_means())
+        return self.offset_squares + added
+
     def snapshot(self) -> Kept:
         """Return what waits, and the means, as plain data, valid until the next row."""
         kept = take_each(self, self.KEEPS) | {
@@ -123,6 +162,8 @@ class Intake(ABC):
             "waiting_weights": self._weights[: self.filled],
             "waiting_rows": self._snapshot_rows(),
         }
+        if self.standardizes:
+            kept |= take_each(self, self.KEEPS_STANDARDIZING)
         return kept if self.scaling is None else kept | {"scaling": self.scaling.snapshot()}
 
     def restore(self, kept: Kept) -> None:
@@ -139,6 +180,12 @@ class Intake(ABC):
         self._restore_rows(entry(kept, "waiting_rows"))
         if self.scaling is not None:
             self.scaling.restore(part(entry(kept, "scaling"), "scaling"))
+        if self.standardizes and "offset_squares" in kept:
+            put_each(self, self.KEEPS_STANDARDIZING, kept)
+        elif self.standardizes:  # versions 1 and 2 of the model file had one number for all columns
+            self.offset_squares = self.offset_mass * np.square(self.units)
+            self.offset_mass = 0.0
+            self._sum_waiting()
 
     @abstractmethod
     def _snapshot_rows(self) -> Any:
@@ -151,7 +198,7 @@ class Intake(ABC):
     @property
     def nbytes(self) -> int:
         """Bytes of the buffers, whether filled or not."""
-        means = self.feature_mean.nbytes + self.target_mean.nbytes
+        means = self.feature_mean.nbytes + self.target_mean.nbytes + self.offset_squares.nbytes
         scaling = 0 if self.scaling is None else self.scaling.nbytes
         return self._targets.nbytes + self._weights.nbytes + means + scaling
 
@@ -159,6 +206,11 @@ class Intake(ABC):
     def touches_rows(self) -> bool:
         """Whether rows are changed before they are sketched, weights apart."""
         return self.centre or self.scaling is not None
+
+    @property
+    def standardizes(self) -> bool:
+        """Whether columns are divided by their own deviations."""
+        return self.scaling is not None and self.scaling.given is None
 
     @property
     def units(self) -> Float64 | float:
@@ -190,10 +242,10 @@ class Intake(ABC):
             return np.zeros(self.n_features), np.zeros(self._targets.shape[1])
         if not self.filled:
             return self.feature_mean.value, self.target_mean.value
-        share = self.waiting_weight / self.total_weight()
+        weights = self.weight, self.waiting_weight
         return (
-            self.feature_mean.joined(self._waiting_mean(), share).value,
-            self.target_mean.joined(self._waiting_target_mean(), share).value,
+            self.feature_mean.joined(self._waiting_mean(), *weights).value,
+            self.target_mean.joined(self._waiting_target_mean(), *weights).value,
         )
 
     def total_weight(self) -> float:
@@ -212,6 +264,47 @@ class Intake(ABC):
         """Settle what the rows of a block are stored relative to, before the first comes."""
         if self.filled == 0:
             self.reference, self.target_reference = self.feature_mean.high, self.target_mean.high
+
+    def _pieces_of(self, batch: Batch) -> Iterator[slice]:
+        """Cut a batch where a block is full, and before a row that is to be measured from."""
+        start, n_rows = 0, batch.rows.shape[0]
+        while start < n_rows:
+            stop = min(start + self.block_rows - self.filled, n_rows)
+            if self.centre and self.weight == 0.0:
+                stop = self._measure(batch, start, stop)
+            yield slice(start, stop)
+            start = stop
+
+    def _measure(self, batch: Batch, start: int, stop: int) -> int:
+        """Measure from the row at ``start`` if it is that heavy; return where the next one is."""
+        weights = np.ones(stop - start) if batch.weights is None else batch.weights[start:stop]
+        measured = weights[0]
+        if self.filled:
+            measured = _weight_to_measure_from(self._weights[: self.filled])
+            if weights[0] > OUTWEIGHED * measured:
+                self._measure_from(batch, start)
+                measured = weights[0]
+        heavier = np.flatnonzero(weights > OUTWEIGHED * measured)
+        return start + int(heavier[0]) if len(heavier) else stop
+
+    def _measure_from(self, batch: Batch, index: int) -> None:
+        """Measure rows and targets from another one, those that wait too."""
+        row, target = batch.rows[index : index + 1], batch.targets[index]
+        row = (row if isinstance(row, np.ndarray) else row.toarray())[0]
+        row = row if batch.origin is None else row + batch.origin.astype(np.float64)
+        target = target if batch.target_origin is None else target + batch.target_origin
+        # What they were measured from before has rounded them.
+        self.target_offset_mass = self.target_offset_mass + self.waiting_target_mass()
+        before, target_before = self.reference, self.target_reference
+        self.feature_mean = Mean.at(row, self.dtype)
+        self.target_mean = Mean.at(target, np.dtype(np.float64))
+        self.reference, self.target_reference = self.feature_mean.high, self.target_mean.high
+        self._targets[: self.filled] += target_before - self.target_reference
+        self._move_rows(np.subtract(before, self.reference, dtype=np.float64))
+
+    @abstractmethod
+    def _move_rows(self, distance: Float64) -> None:
+        """Add to all waiting rows, which are stored relative to another place now."""
 
     def _waiting_weights(self) -> Float64 | None:
         """Return the weights of the waiting rows, or None where all are one."""
@@ -238,39 +331,65 @@ class Intake(ABC):
         np.subtract(self._targets[: self.filled], offset, out=inside)
         factor = shift_factor(self.weight, self.waiting_weight)
         distance = self.target_mean.distance_to(self._waiting_target_mean())
-        result[self.filled :] = factor * distance
+        result[self.filled :] = _weighted(distance, factor)
         roots = self._roots()
         if roots is not None:
-            inside *= roots[:, None]
+            inside[:] = _weighted(inside, roots[:, None])
         return result
 
     def _join_means(self, offset: Float64, mean: Mean) -> None:
         """Count the waiting rows as finished, given their mean and ``offset`` in units."""
         weight = self.waiting_weight
         if self.centre:
-            self.offset_mass += weight * float(offset @ offset)
+            if self.standardizes:
+                self.offset_squares = self.offset_squares + weight * np.square(offset * self.units)
+            else:
+                self.offset_mass += weight * float(offset @ offset)
             self.target_offset_mass += weight * np.square(self.target_offset())
-            share = weight / (self.weight + weight)
-            self.feature_mean = self.feature_mean.joined(mean, share)
-            self.target_mean = self.target_mean.joined(self._waiting_target_mean(), share)
+            target_mean = self._waiting_target_mean()
+            self.feature_mean = self.feature_mean.joined(mean, self.weight, weight)
+            self.target_mean = self.target_mean.joined(target_mean, self.weight, weight)
         self.weight += weight
         self.filled = 0
 
-    def _new_units(self, block: Block, own: Mean) -> tuple[Float64 | None, Rescaling | None]:
-        if self.scaling is None:
+    def _new_units(self, own: Mean, squares: Float64) -> tuple[Float64 | None, Rescaling | None]:
+        """Choose units with the waiting rows, given their mean and squares.
+
+        Returns old over new units for these rows, and the same for all before; None for no change.
+        """
+        if self.scaling is None or not self.standardizes:
             return None, None
         mean = np.zeros(self.n_features)
         if self.centre:
-            share = self.waiting_weight / self.total_weight()
-            mean = self.feature_mean.joined(own, share).value
-        return self.scaling.update(block_squares(block), self.total_weight(), mean)
+            mean = self.feature_mean.joined(own, self.weight, self.waiting_weight).value
+        return self.scaling.update(squares, self.total_weight(), mean)
 
 
-def block_squares(block: Block) -> Float64:
-    """Return the sum of squares of each column of a block, in float64."""
-    n_stored = block.rows.shape[0]
-    weights = np.ones(n_stored) if block.factors is None else np.square(block.factors)
-    total = column_squares(block.rows, weights, None if block.mean is None else block.mean[0])
-    if block.shift is not None:
-        total += np.square(block.shift[0].astype(np.float64))
-    return total
+def _weight_to_measure_from(weights: Float64) -> float:
+    """Return the weight of the row that rows of these weights are measured from."""
+    measured = weights[0]
+    while True:
+        heavier = np.flatnonzero(weights > OUTWEIGHED * measured)
+        if not len(heavier):
+            return float(measured)
+        measured = weights[heavier[0]]
+
+
+@contextmanager
+def overflow_in_units(dtype: np.dtype[Any]) -> Iterator[None]:
+    """Raise ValueError where a number overflows in the unit that its column has so far."""
+    try:
+        with np.errstate(over="raise"):
+            yield
+    except FloatingPointError:
+        raise ValueError(
+            f"X has a number so many times larger than its column before that {dtype.name} cannot "
+            "hold both: use dtype='float64'"
+        ) from None
+
+
+def _weighted(targets: Float64, factor: Float64 | float) -> Float64:
+    """Multiply targets; only zeros become zero, as bounds for zero targets leave underflow out."""
+    products: Float64 = targets * factor
+    products[(products == 0) & (targets != 0)] = TINY
+    return products

@@ -1,22 +1,33 @@
 """Dense rows, copied once and centred in place."""
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from ridgepass.blocks import Block
 from ridgepass.centring import Mean, shift_factor
-from ridgepass.intake.base import Batch, Intake
-from ridgepass.kernels import Float64, Rows, apply_transposed, is_sparse
+from ridgepass.intake.base import Batch, Intake, overflow_in_units
+from ridgepass.kernels import (
+    Float64,
+    Rows,
+    add_column_sums,
+    apply_transposed,
+    column_squares,
+    is_sparse,
+)
 from ridgepass.snapshot import array
 
 
 class DenseIntake(Intake):
     """Copies each row once, less the running mean; centres a full block in place."""
 
+    KEEPS_STANDARDIZING: ClassVar[tuple[str, ...]] = (*Intake.KEEPS_STANDARDIZING, "sums")
+
     def __init__(self, block_rows: int, n_features: int, *args: Any, **options: Any) -> None:
         super().__init__(block_rows, n_features, *args, **options)
+        # With standardize: Σ w(x − reference) and Σ w(x − reference)² of the waiting rows as given.
+        self.sums: Float64 = np.zeros((2, n_features if self.standardizes else 0))
         # np.empty costs no memory until a row is written, so blocks that are views never pay.
         self._rows: Rows = np.empty((self._room, n_features), self.dtype)
 
@@ -28,36 +39,33 @@ class DenseIntake(Intake):
     @property
     def nbytes(self) -> int:
         """Bytes of the buffers, whether filled or not."""
-        return super().nbytes + self._room * self.n_features * self.dtype.itemsize
+        rows = self._room * self.n_features * self.dtype.itemsize
+        return super().nbytes + rows + self.sums.nbytes
 
     def feed(self, batch: Batch) -> Iterator[Block]:
         """Yield each block that is full now; whole blocks that need no change are views."""
         rows = batch.rows
         as_is = not is_sparse(rows) and rows.dtype == self.dtype and rows.flags.c_contiguous
         plain = as_is and batch.weights is None and not self.touches_rows
-        start, n_rows = 0, rows.shape[0]
-        while start < n_rows:
-            stop = min(start + self.block_rows - self.filled, n_rows)
-            here = slice(start, stop)
-            if plain and self.filled == 0 and stop - start == self.block_rows:
+        for here in self._pieces_of(batch):
+            if plain and self.filled == 0 and here.stop - here.start == self.block_rows:
                 self.weight += self.block_rows
                 yield Block(rows[here], batch.targets[here])
             else:
                 self._keep(batch, here)
                 if self.filled == self.block_rows:
                     yield self._finish()
-            start = stop
 
     def pending(self) -> Block:
         """Return the waiting rows with centring and weights left implicit."""
         rows, roots = self._rows[: self.filled], self._roots()
         if not self.centre or not self.filled:
-            return Block(rows, self._centred_targets(0), roots)
+            return Block(rows, self._centred_targets(0), roots).balanced()
         offset = self.offset()
         shift = self._shift(offset)
         n_shifts = int(shift is not None)
         targets = self._centred_targets(n_shifts)
-        return Block(rows, targets, roots, offset[None], shift, n_shifts)
+        return Block(rows, targets, roots, offset[None], shift, n_shifts).balanced()
 
     def waiting(self) -> Batch:
         """Return the rows that wait, less their reference, in original units."""
@@ -80,10 +88,40 @@ class DenseIntake(Intake):
         """Return the mean of the waiting rows less their reference, in units."""
         if not self.filled or not self.centre:
             return np.zeros(self.n_features)
+        if self.standardizes:
+            means: Float64 = self._waiting_means() / self.units
+            return means
         weights = self._weights[: self.filled, None]
         offset = apply_transposed((self._rows[: self.filled],), weights)[:, 0]
         offset /= weights.sum()
         return offset
+
+    def waiting_squares(self) -> Float64:
+        """Return each column's squares that the waiting rows add, about the mean of all rows."""
+        if not self.filled or not self.centre or not self.standardizes:
+            whole: Float64 = self.sums[1].copy()
+            return whole
+        means = self._waiting_means()
+        about = self.sums[1] - self.waiting_weight * np.square(means)
+        factor = shift_factor(self.weight, self.waiting_weight)
+        shift = factor * self.feature_mean.distance_to(Mean(self.reference, means))
+        squares: Float64 = np.maximum(about, 0.0) + np.square(shift)
+        return squares
+
+    def waiting_mass(self) -> float:
+        """Return the weighted squares of the waiting rows as they are stored, in units."""
+        return float(column_squares(self._rows[: self.filled], self._weights[: self.filled]).sum())
+
+    def _waiting_means(self) -> Float64:
+        if not self.filled or not self.centre:
+            return np.zeros(self.n_features)
+        means: Float64 = self.sums[0] / self.waiting_weight
+        return means
+
+    def _sum_waiting(self) -> None:
+        rows = self._rows[: self.filled] * self.units
+        self.sums = np.zeros((2, self.n_features))
+        add_column_sums(self.sums, rows, self._weights[: self.filled], np.zeros(self.n_features))
 
     def _snapshot_rows(self) -> Rows:
         return self._rows[: self.filled]
@@ -107,15 +145,33 @@ class DenseIntake(Intake):
         else:
             taken[:] = chunk
         if self.scaling is not None:
-            np.divide(taken, self.scaling.units, out=taken, casting="same_kind")
+            with overflow_in_units(self.dtype):
+                np.divide(taken, self.scaling.units, out=taken, casting="same_kind")
         self._keep_targets(batch, here)
+        if self.standardizes:
+            weights = self._weights[self.filled : self.filled + len(chunk)]
+            origin = np.broadcast_to(reference, self.n_features)
+            add_column_sums(self.sums, chunk, weights, origin)
         self.filled += len(chunk)
+
+    def _move_rows(self, distance: Float64) -> None:
+        rows = self._rows[: self.filled]
+        if self.standardizes:
+            self.offset_squares = self.offset_squares + self.sums[1]
+            weight = self.waiting_weight
+            self.sums[1] += 2 * distance * self.sums[0] + weight * np.square(distance)
+            self.sums[0] += weight * distance
+        else:
+            self.offset_mass += self.waiting_mass()
+        np.add(rows, distance / self.units, out=rows, casting="same_kind")
 
     def _waiting_mean(self) -> Mean:
         return self._mean(self.offset())
 
     def _mean(self, offset: Float64) -> Mean:
-        return Mean(self.reference, offset * self.units)
+        return Mean(
+            self.reference, self._waiting_means() if self.standardizes else offset * self.units
+        )
 
     def _shift(self, offset: Float64) -> Float64 | None:
         """Return the row for the distance of means, in units; None before there is any."""
@@ -136,12 +192,17 @@ class DenseIntake(Intake):
                 n_shifts = 1
         roots = self._roots()
         if roots is not None:
-            rows *= roots[:, None].astype(self.dtype)
+            with np.errstate(over="ignore"):
+                factors = roots.astype(self.dtype)
+            # Weights may exceed the dtype, of rows that do not.
+            factors = factors if np.isfinite(factors).all() else roots
+            np.multiply(rows, factors[:, None], out=rows, casting="same_kind")
         rows = self._rows[: self.filled + n_shifts]
-        block = Block(rows, self._centred_targets(n_shifts), n_shifts=n_shifts)
-        ratio, before = self._new_units(block, mean)
+        targets = self._centred_targets(n_shifts)
+        ratio, before = self._new_units(mean, self.waiting_squares())
         if ratio is not None:
             np.multiply(rows, ratio, out=rows, casting="same_kind")
             offset = offset * ratio
         self._join_means(offset, mean)
-        return Block(rows, block.targets, n_shifts=n_shifts, rescaling=before)
+        self.sums[:] = 0.0
+        return Block(rows, targets, n_shifts=n_shifts, rescaling=before)

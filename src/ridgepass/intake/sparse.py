@@ -1,7 +1,8 @@
 """Sparse rows, centred without being filled in."""
 
 from collections.abc import Iterator
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,9 +10,22 @@ from scipy import sparse
 
 from ridgepass.blocks import Block
 from ridgepass.centring import Mean, shift_factor
-from ridgepass.intake.base import Batch, Intake
+from ridgepass.intake.base import Batch, Intake, overflow_in_units
 from ridgepass.kernels import Float64
 from ridgepass.snapshot import Kept, array, entry
+
+
+class _Waiting(NamedTuple):
+    """The waiting rows as a block, and what is known of them.
+
+    ``offset`` is what is taken off them, in units; ``squares`` are each column's about the mean of
+    all rows, in original units (with ``standardize`` only).
+    """
+
+    block: Block
+    offset: Float64
+    mean: Mean
+    squares: Float64
 
 
 class SparseIntake(Intake):
@@ -36,21 +50,17 @@ class SparseIntake(Intake):
         """Yield each block that is full now."""
         rows = batch.rows if batch.origin is None else batch.rows + batch.origin.astype(np.float64)
         given = sparse.csr_array(rows)
-        start, n_rows = 0, given.shape[0]
-        while start < n_rows:
-            stop = min(start + self.block_rows - self.filled, n_rows)
-            here = slice(start, stop)
+        for here in self._pieces_of(batch):
             self._begin_block()
             self._pieces.append(_canonical(given[here]))
             self._keep_targets(batch, here)
-            self.filled += stop - start
+            self.filled += here.stop - here.start
             if self.filled == self.block_rows:
                 yield self._finish()
-            start = stop
 
     def pending(self) -> Block:
         """Return the waiting rows with centring and weights left implicit."""
-        return self._block()[0]
+        return self._waiting().block
 
     def waiting(self) -> Batch:
         """Return the rows that wait as they were given."""
@@ -61,8 +71,11 @@ class SparseIntake(Intake):
         """Leave waiting rows as they were given."""
 
     def offset(self) -> Float64:
-        """Return zeros, since waiting rows are stored as they were given."""
-        return np.zeros(self.n_features)
+        """Return what is taken off the waiting rows to centre them, in units.
+
+        Of a column that is centred in place, the second time.
+        """
+        return self._waiting().offset
 
     def _snapshot_rows(self) -> Kept:
         rows = self._stacked()
@@ -87,12 +100,29 @@ class SparseIntake(Intake):
             return sparse.csr_array((0, self.n_features))
         return sparse.csr_array(sparse.vstack(self._pieces, format="csr"))
 
+    def waiting_squares(self) -> Float64:
+        """Return each column's squares that the waiting rows add, about the mean of all rows."""
+        return self._waiting().squares
+
+    def waiting_mass(self) -> float:
+        """Return the weighted squares of the waiting rows as they were given, in units."""
+        rows = self._stacked()
+        units = np.broadcast_to(self.units, (self.n_features,))
+        by_entry = np.repeat(self._weights[: self.filled], np.diff(rows.indptr))
+        return float(by_entry @ np.square(rows.data / units[rows.indices]))
+
+    def _move_rows(self, distance: Float64) -> None:
+        """Leave waiting rows as they were given."""
+
+    def _sum_waiting(self) -> None:
+        """Do nothing: sparse rows wait as they were given, and are summed up when asked for."""
+
     def _waiting_mean(self) -> Mean:
-        return self._block()[2]
+        return self._waiting().mean
 
     def _finish(self) -> Block:
-        block, offset, mean = self._block()
-        ratio, before = self._new_units(block, mean)
+        block, offset, mean, squares = self._waiting()
+        ratio, before = self._new_units(mean, squares)
         if ratio is not None:
             block.rows.data[:] *= np.repeat(ratio, np.diff(block.rows.indptr))
             offset = offset * ratio
@@ -101,39 +131,51 @@ class SparseIntake(Intake):
                     row *= ratio
         self._join_means(offset, mean)
         self._pieces.clear()
-        return Block(
-            block.rows,
-            block.targets,
-            block.factors,
-            block.mean,
-            block.shift,
-            block.n_shifts,
-            before,
-        )
+        return replace(block, rescaling=before)
 
-    def _block(self) -> tuple[Block, Float64, Mean]:
-        """Return the waiting rows as a block, their implicit mean in units, and their mean."""
+    def _waiting(self) -> _Waiting:
         rows, roots = self._stacked(), self._roots()
         units = np.broadcast_to(self.units, (self.n_features,))
+        zeros = np.zeros(self.n_features)
         if not self.centre or not self.filled:
-            stored = _in_columns(rows.data / units[rows.indices], rows, self.dtype)
-            zeros = np.zeros(self.n_features)
-            return Block(stored, self._centred_targets(0), roots), zeros, Mean(zeros, zeros)
+            block = Block(
+                _in_columns(rows.data / units[rows.indices], rows, self.dtype),
+                self._centred_targets(0),
+                roots,
+            )
+            return _Waiting(block.balanced(), zeros, Mean(zeros, zeros), self._squares(rows))
         offset, start, filled_in, rows = self._centre(rows)
-        own = Mean(start, offset)
-        mean = (np.where(filled_in, 0.0, offset) / units)[None].astype(self.dtype)
+        own, implicit = Mean(start, offset), np.where(filled_in, 0.0, offset)
+        mean = (implicit / units)[None].astype(self.dtype)
         row = shift_factor(self.weight, self.waiting_weight) * self.feature_mean.distance_to(own)
         shift = None if self.weight == 0.0 else (row / units)[None].astype(self.dtype)
         n_shifts = int(shift is not None)
-        stored = _in_columns(rows.data / units[rows.indices], rows, self.dtype)
-        block = Block(stored, self._centred_targets(n_shifts), roots, mean, shift, n_shifts)
-        return block, mean[0], own
+        block = Block(
+            _in_columns(rows.data / units[rows.indices], rows, self.dtype),
+            self._centred_targets(n_shifts),
+            roots,
+            mean,
+            shift,
+            n_shifts,
+        )
+        taken = self.waiting_weight * np.square(implicit)
+        squares = np.maximum(self._squares(rows) - taken, 0.0) + np.square(row)
+        return _Waiting(block.balanced(), offset / units, own, squares)
+
+    def _squares(self, rows: Any) -> Float64:
+        """Return the weighted sum of squares of each column, where that is needed."""
+        if not self.standardizes:
+            return np.zeros(self.n_features)
+        by_entry = np.repeat(self._weights[: self.filled], np.diff(rows.indptr))
+        squares = np.bincount(rows.indices, by_entry * np.square(rows.data), self.n_features)
+        return squares.astype(np.float64, copy=False)  # whole numbers if there is no entry
 
     def _centre(self, rows: Any) -> tuple[Float64, Float64, NDArray[np.bool_], Any]:
         """Centre the columns of which zeros hold less than half of the weight.
 
         Returns μ_block less what each column is measured from, that, which columns are centred, and
-        the rows.
+        the rows. A centred column is measured from its mean as a first sum gives it, which is near
+        all rows that have weight; a second sum finds what the first has rounded.
         """
         weights, weight = self._weights[: self.filled], self.waiting_weight
         at_row, columns = np.repeat(np.arange(self.filled), np.diff(rows.indptr)), rows.indices
@@ -144,7 +186,7 @@ class SparseIntake(Intake):
         if not len(heavy):
             return offset, start, filled_in, rows
         inside = rows[:, heavy].toarray()
-        start[heavy] = inside[0]
+        start[heavy] = offset[heavy]
         inside -= start[heavy]
         offset[heavy] = weights @ inside / weight
         inside -= offset[heavy]
@@ -158,7 +200,8 @@ class SparseIntake(Intake):
 
 def _in_columns(data: Float64, like: Any, dtype: np.dtype[Any]) -> Any:
     """Return numbers in the places of ``like``, by columns."""
-    parts = data.astype(dtype), like.indices, like.indptr
+    with overflow_in_units(dtype):
+        parts = data.astype(dtype), like.indices, like.indptr
     return sparse.csr_array(parts, shape=like.shape).tocsc()
 
 

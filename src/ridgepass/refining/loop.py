@@ -8,13 +8,18 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ridgepass.intake import Batch
-from ridgepass.kernels import Float64, column_norms
+from ridgepass.kernels import Float64
 from ridgepass.query import Query
 from ridgepass.refining.certify import certify
 from ridgepass.refining.passes import new_pass
 from ridgepass.refining.refined import Correct, Refined, Refinement
-from ridgepass.refining.same_rows import check_row_count, check_same_rows, signs_for
-from ridgepass.refining.sums import UNIT, Pass, Preparation
+from ridgepass.refining.same_rows import (
+    check_row_count,
+    check_same_rows,
+    check_same_scale,
+    signs_for,
+)
+from ridgepass.refining.sums import UNIT, Pass, Preparation, Totals, ridge_residual
 from ridgepass.solve import DenseSolver, curvature_bound
 
 Read = Callable[[], Iterable[Batch]]
@@ -115,7 +120,7 @@ class Refining:
         n_targets = len(self.query.target_mass)
         known = {alpha: self._known(alpha) for alpha in self.alphas}
         fresh = [alpha for alpha, found in known.items() if found is None]
-        starts = dict(zip(fresh, self.query.solver.solve(fresh), strict=True)) if fresh else {}
+        starts = dict(zip(fresh, self.query.solve(fresh), strict=True)) if fresh else {}
         # Where rounding has caught up with a residual, the rows are asked for a new one.
         starts |= {a: found.answer for a, found in known.items() if found and found.drowned}
         vectors, targets = [], []
@@ -127,25 +132,32 @@ class Refining:
         # By columns, as they are multiplied, so that there is no second copy.
         together = np.vstack([one.T for one in vectors]).T
         sums = self._sums(read, together, np.concatenate(targets), number, watch)
-        totals = sums.finish()
+        with np.errstate(over="ignore", invalid="ignore"):
+            totals = sums.finish()
         check_same_rows(self.query, totals, sums.signs)
-        lifted = np.hsplit(totals.lifted, len(known))
-        errors = np.split(totals.lifted_error, len(known))
+        scale, scale_error = self._scale(sums.preparation, totals)
+        products, stretch = totals.lifted, 1.0
+        if scale is not None and sums.preparation.measures:
+            # In columns of another length the same predictions come from other coefficients.
+            ratio = scale / np.asarray(sums.preparation.scale)
+            products, stretch = products / ratio[:, None], float((1 / ratio).max())
+            starts = {alpha: start * ratio[:, None] for alpha, start in starts.items()}
+        lifted = np.hsplit(products, len(known))
+        errors = np.split(totals.lifted_error * stretch, len(known))
         by_alpha = {} if self.refinement is None else dict(self.refinement.by_alpha)
-        for (alpha, found), product, error in zip(known.items(), lifted, errors, strict=True):
-            correct, curvature = self._corrector(alpha), partial(self._curvature, alpha)
-            if found is None or alpha in starts:
-                start = starts[alpha]
-                residual = product - alpha * start
-                error = error + 4 * UNIT * (column_norms(product) + alpha * column_norms(start))
-                by_alpha[alpha] = Refined.begun(
-                    alpha, start, residual, error, correct, curvature, before=found
-                )
-            else:
-                image = alpha * found.direction - product
-                error = error + 4 * UNIT * (column_norms(product) + column_norms(image))
-                by_alpha[alpha] = found.advanced(image, error, correct, curvature)
-        self.refinement = Refinement.of(sums.preparation, totals, by_alpha)
+        with np.errstate(over="ignore", invalid="ignore"):
+            for (alpha, found), product, error in zip(known.items(), lifted, errors, strict=True):
+                correct, curvature = self._corrector(alpha), partial(self._curvature, alpha)
+                if found is None or alpha in starts:
+                    start = starts[alpha]
+                    residual, error = ridge_residual(product, error, alpha, start)
+                    by_alpha[alpha] = Refined.begun(
+                        alpha, start, residual, error, correct, curvature, before=found
+                    )
+                else:
+                    residual, error = ridge_residual(product, error, alpha, found.direction)
+                    by_alpha[alpha] = found.advanced(-residual, error, correct, curvature)
+        self.refinement = Refinement.of(sums.preparation, totals, by_alpha, scale, scale_error)
         if watch is not None:
             watch(Progress(number, totals.n_rows, self.relative()))
 
@@ -155,15 +167,36 @@ class Refining:
         """Read all rows once."""
         query = self.query
         signs = signs_for(query.target_mass)
-        preparation = Preparation(query.mean, query.target_mean, query.scale, query.centred)
+        scale, first = query.scale, self.refinement is None
+        if self.refinement is not None and self.refinement.scale is not None:
+            scale = self.refinement.scale
+        measures = first and query.measured is not None
+        preparation = Preparation(query.mean, query.target_mean, scale, query.centred, measures)
         sums, rows = new_pass(self.sparse, preparation, vectors, targets, signs), 0
         for batch in read():
             rows += batch.rows.shape[0]
             check_row_count(rows, query.n_rows)
-            sums.add(batch.rows, batch.targets, batch.weights)
+            with np.errstate(over="ignore", invalid="ignore"):  # bounds are infinite then
+                sums.add(batch.rows, batch.targets, batch.weights)
             if watch is not None:
                 watch(Progress(number, rows))
         return sums
+
+    def _scale(self, preparation: Preparation, totals: Totals) -> tuple[Float64 | None, float]:
+        """Return deviations that are known better than the first pass knew them, if there are."""
+        query = self.query
+        if self.refinement is not None:
+            return self.refinement.scale, self.refinement.scale_error
+        if totals.deviations is None or totals.deviation_errors is None or query.measured is None:
+            return None, 0.0
+        error = float(totals.deviation_errors[query.measured].max(initial=0.0))
+        # And what the measured deviation is multiplied by is rounded.
+        error += 4 * UNIT
+        ratio = np.where(query.measured, totals.deviations, 1.0)
+        check_same_scale(ratio, error + query.scale_error)
+        if not error < query.scale_error:
+            return None, 0.0
+        return np.asarray(preparation.scale) * ratio, error
 
     def _corrector(self, alpha: float) -> Correct:
         solver = self.query.solver

@@ -49,6 +49,7 @@ class DensePass(Pass):
             out[:] = chunk
             if self.preparation.centred:
                 out -= self.preparation.mean
+        self._has_rows = self._has_rows or bool(out.any())
         if self.preparation.scale is not None:
             out /= self.preparation.scale
 
@@ -64,10 +65,12 @@ class DensePass(Pass):
             self._mass += float(np.vdot(rows, rows))
         else:
             self._mass += float(weights @ np.einsum("ij,ij->i", rows, rows))
+        if self.preparation.measures:
+            self._column_squares += weights @ np.square(rows)
         self._filled = 0
 
-    def _lift(self) -> tuple[Float64, float, float]:
-        return self._lifted, self._mass, math.sqrt(self._mass)
+    def _lift(self, lost: float) -> tuple[Float64, float, float]:
+        return self._lifted, self._mass, math.sqrt(self._mass + lost)
 
 
 class SparsePass(Pass):
@@ -77,25 +80,28 @@ class SparsePass(Pass):
         n_features = len(self.vectors)
         least, most = SPARSE_ROWS
         self.block_rows = min(max(least, n_features // 32), most)
-        scale = self.preparation.scale
-        self._scale = np.ones(n_features) if scale is None else scale
-        self._mean = self.preparation.mean / self._scale
-        self._scaled = self.vectors / self._scale[:, None]
+        scale, mean = self.preparation.scale, self.preparation.mean
+        self._mean = mean if scale is None else mean / scale
         self._offset = self._mean @ self.vectors
+        self._by_rows = np.ascontiguousarray(self.vectors)  # as SciPy multiplies
+        self._has_rows = self._has_rows or bool(mean.any())
         self._pieces: list[tuple[Any, Float64, Float64]] = []
         self._filled = 0
 
     def add(self, rows: Any, targets: Float64, weights: Float64 | None) -> None:
-        """Take in a batch of rows of positive weight."""
+        """Take in a batch of rows of positive weight; nothing of it is kept but copies."""
         rows, start = sparse.csr_array(rows), 0
         by_row = np.ones(rows.shape[0]) if weights is None else weights
         while start < rows.shape[0]:
             stop = min(rows.shape[0], start + self.block_rows - self._filled)
-            here = slice(start, stop)
-            self._pieces.append((rows[here], targets[here], by_row[here]))
+            piece = rows[start:stop], targets[start:stop], by_row[start:stop]
             self._filled, start = self._filled + stop - start, stop
             if self._filled == self.block_rows:
+                self._pieces.append(piece)
                 self._flush()
+            else:  # it waits, and the caller may write the next batch into the same arrays
+                whole, *others = piece
+                self._pieces.append((whole.copy(), *(part.copy() for part in others)))
 
     def _flush(self) -> None:
         if not self._filled:
@@ -103,21 +109,32 @@ class SparsePass(Pass):
         parts = zip(*self._pieces, strict=True)
         rows, targets, weights = next(parts), np.concatenate(next(parts)), next(parts)
         block, by_row = sparse.vstack(rows, format="csr", dtype=np.float64), np.concatenate(weights)
-        products = block @ self._scaled - self._offset
+        block.sum_duplicates()  # their squares would not sum up to that of the entry
+        block.eliminate_zeros()  # sums of squares pair their terms, and zeros may be stored or not
+        self._has_rows = self._has_rows or bool(block.data.any())
+        if self.preparation.scale is not None:
+            block.data /= self.preparation.scale[block.indices]
+        products = block @ self._by_rows - self._offset
         columns = self._columns(products, targets - self.preparation.target_mean, by_row)
         self._lifted += block.T @ columns
         self._longest = max(self._longest, block.nnz)
-        scaled = block.data / self._scale[block.indices]
-        self._mass += float(np.repeat(by_row, np.diff(block.indptr)) @ np.square(scaled))
+        by_entry = np.repeat(by_row, np.diff(block.indptr))
+        squares = by_entry * np.square(block.data)
+        self._mass += float(squares.sum())
+        if self.preparation.measures:
+            self._column_squares += np.bincount(block.indices, squares, block.shape[1])
         self._pieces.clear()
         self._filled = 0
 
-    def _lift(self) -> tuple[Float64, float, float]:
-        lifted = self._lifted / self._scale[:, None] - np.outer(self._mean, self._sums)
+    def _base(self) -> Float64 | float:
+        return self._mean
+
+    def _lift(self, lost: float) -> tuple[Float64, float, float]:
+        lifted = self._lifted - np.outer(self._mean, self._sums)
         away = float(column_norms(self._mean[:, None])[0]) * math.sqrt(self._weight)
-        size = math.sqrt(self._mass) + away
+        size = math.sqrt(self._mass + lost) + away
         # ‖A − 1·meanᵀ‖² = ‖A‖² − 2·sum(A)·mean + weight·‖mean‖², and sum(A) = sums + weight·mean.
-        mass = self._mass - 2 * float(lifted[:, -1] @ self._mean) - away**2
+        mass = self._mass - 2 * float(lifted[:, -1] @ self._mean) - away * away
         return lifted, max(mass, 0.0), size
 
 

@@ -1,12 +1,13 @@
 """Preconditioned conjugate gradients, one step for each pass over the rows."""
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ridgepass.kernels import Float64, column_norms
+from ridgepass.kernels import TINY, Float64, column_norms
 from ridgepass.refining.sums import UNIT, Preparation, Totals
 from ridgepass.snapshot import Kept, array, entry, number, part, whole
 
@@ -104,9 +105,13 @@ class Refined:
         if before is not None:
             passes = before.passes + 1
             stalled |= before.stalled | (asked >= before.asked / 2)
+        known = np.isfinite(residual).all(axis=0) & np.isfinite(error)
+        residual, error = np.where(known, residual, 0.0), np.where(known, error, np.inf)
+        here = cls.plain(alpha, passes, point, residual, error)
         correction = correct(residual)
         step, power = _step(residual, error, correction, curvature)
-        return cls(alpha, passes, stalled, point, residual, correction, step, power, error, asked)
+        found = replace(here, direction=correction, step=step, power=power)
+        return found._unless_it_overflows(here, stalled)
 
     def advanced(
         self, image: Float64, image_error: Float64, correct: Correct, curvature: Curvature
@@ -120,10 +125,11 @@ class Refined:
         residual = self.residual - moved
         error = self.error + length * image_error
         error += 4 * UNIT * (column_norms(self.residual) + column_norms(moved))
+        error += np.where(length > 0, 2 * TINY * math.sqrt(len(image)), 0.0)  # underflow
         correction = correct(residual)
         step, power = _step(residual, error, correction, curvature)
         turn = np.divide(power, self.power, out=np.zeros_like(power), where=self.power > 0)
-        return replace(
+        found = replace(
             self,
             passes=self.passes + 1,
             point=point,
@@ -133,6 +139,19 @@ class Refined:
             power=power,
             error=error,
         )
+        return found._unless_it_overflows(self, self.stalled)
+
+    def _unless_it_overflows(self, before: "Refined", stalled: NDArray[np.bool_]) -> "Refined":
+        """Return this, but targets for which a number overflows stay where they were."""
+        sound = np.isfinite(self.answer).all(axis=0) & np.isfinite(self.power)
+        sound &= ~np.isnan(self.error)
+        for vectors in (self.residual, self.direction):
+            sound &= np.isfinite(vectors).all(axis=0)
+        kept = {
+            name: np.where(sound, getattr(self, name), getattr(before, name))
+            for name in (*_VECTORS, *_NUMBERS)
+        }
+        return replace(self, stalled=stalled | ~sound, **kept)
 
     def squared_error(self, target_mass: Float64, cross: Float64) -> Float64:
         """Return ‖b − Ax̂‖² for the answer x̂, with ‖A·step‖² as the preconditioner has it.
@@ -209,6 +228,9 @@ class Refinement:
         At least ‖A‖_F².
     by_alpha : mapping of float to Refined
         A better solution for each alpha that was asked for.
+    scale, scale_error : ndarray of shape (n_features,) or None, float
+        With ``standardize``, deviations that a pass has measured again, and how far they are off at
+        most, relative to them. None where the first pass knows them as well.
     """
 
     mean: Float64
@@ -217,16 +239,20 @@ class Refinement:
     target_mean_error: Float64
     mass: float
     by_alpha: Mapping[float, Refined]
+    scale: Float64 | None = None
+    scale_error: float = 0.0
 
     @property
     def nbytes(self) -> int:
         """Bytes of the arrays kept."""
         own = self.mean.nbytes + self.target_mean.nbytes + self.target_mean_error.nbytes
+        own += 0 if self.scale is None else self.scale.nbytes
         return own + sum(refined.nbytes for refined in self.by_alpha.values())
 
     def snapshot(self) -> Kept:
         """Return it as plain data."""
-        return {
+        scale = {"scale": self.scale, "scale_error": self.scale_error}
+        return ({} if self.scale is None else scale) | {
             "mean": self.mean,
             "target_mean": self.target_mean,
             "mean_error": self.mean_error,
@@ -237,17 +263,30 @@ class Refinement:
 
     @classmethod
     def of(
-        cls, preparation: Preparation, totals: Totals, by_alpha: Mapping[float, Refined]
+        cls,
+        preparation: Preparation,
+        totals: Totals,
+        by_alpha: Mapping[float, Refined],
+        scale: Float64 | None = None,
+        scale_error: float = 0.0,
     ) -> "Refinement":
-        """Take the means from the sums of a pass."""
-        scale = preparation.scale
+        """Take the means from the sums of a pass; it may have found another scale too."""
+        shift, error, prepared = totals.shift, totals.shift_error, preparation.scale
+        if prepared is not None:
+            shift = shift * prepared
+            error += TINY * float(column_norms(1 / prepared[:, None])[0])  # where that underflows
+        stretch = 1.0
+        if prepared is not None and scale is not None:
+            stretch = max(float((prepared / scale).max()), 1.0)
         return cls(
-            mean=preparation.mean + (totals.shift if scale is None else totals.shift * scale),
+            mean=preparation.mean + shift,
             target_mean=preparation.target_mean + totals.target_shift,
-            mean_error=totals.shift_error,
+            mean_error=error * stretch,
             target_mean_error=totals.target_shift_error,
-            mass=totals.mass + totals.mass_error,
+            mass=(totals.mass + totals.mass_error) * stretch**2,
             by_alpha=by_alpha,
+            scale=scale,
+            scale_error=scale_error,
         )
 
     @classmethod
@@ -259,7 +298,15 @@ class Refinement:
         if not isinstance(alphas, list) or not alphas:
             raise ValueError("alphas is not a list of at least one")
         refined = [Refined.restored(part(one, "alphas"), n_features, n_targets) for one in alphas]
+        scale, scale_error = None, 0.0
+        if "scale" in found:
+            scale = array(found["scale"], "scale", double, (n_features,))
+            scale_error = number(entry(found, "scale_error"), "scale_error")
+            if not (scale > 0).all():
+                raise ValueError("scale is not above zero")
         return cls(
+            scale=scale,
+            scale_error=scale_error,
             mean=array(entry(found, "mean"), "mean", double, (n_features,)),
             target_mean=array(entry(found, "target_mean"), "target_mean", double, (n_targets,)),
             mean_error=number(entry(found, "mean_error"), "mean_error"),

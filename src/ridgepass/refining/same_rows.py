@@ -48,10 +48,11 @@ def check_same_rows(query: Query, totals: Totals, signs: Float64) -> None:
     if abs(totals.weight - query.weight) > LENIENCE * steps * query.weight:
         _refuse(f"the weights sum up to {totals.weight:g}, and they did to {query.weight:g}")
     spread, moved = np.sqrt(query.target_mass), query.target_displacement
-    near = steps * (spread + root * np.abs(query.target_mean))
+    near = steps * (spread + root * np.abs(query.target_mean)) + root * totals.target_shift_error
     if (root * np.abs(totals.target_shift) > LENIENCE * (near + moved)).any():
         _refuse("the targets' mean is another")
     wide = steps * query.target_mass + (2 * spread + moved) * moved + near**2
+    wide += totals.target_mass_error
     if (np.abs(totals.target_mass - query.target_mass) > LENIENCE * wide).any():
         _refuse("the targets' variance is another")
     _check_features(query, totals, steps * root)
@@ -59,6 +60,12 @@ def check_same_rows(query: Query, totals: Totals, signs: Float64) -> None:
     doubt = float(np.abs(signs) @ query.cross_error) + totals.check_error
     if column_norms((totals.check - expected)[:, None])[0] > LENIENCE * doubt:
         _refuse("targets do not belong to their rows, or columns have changed places")
+
+
+def check_same_scale(ratio: Float64, doubt: float) -> None:
+    """Raise unless columns deviate by what they did; ``ratio`` is now over then."""
+    if np.abs(ratio - 1.0).max(initial=0.0) > LENIENCE * doubt:
+        _refuse("the features' variance is another")
 
 
 def _check_features(query: Query, totals: Totals, steps: float) -> None:
@@ -70,7 +77,7 @@ def _check_features(query: Query, totals: Totals, steps: float) -> None:
     near = away + query.displacement + root * totals.shift_error
     if root * column_norms(totals.shift[:, None])[0] > LENIENCE * near:
         _refuse("the features' means are others")
-    if query.scale is not None:
+    if query.measured is not None:
         return  # squares in units that have changed are not kept exactly
     if isinstance(covariance, Dense):
         rounding = len(mean) * covariance.error

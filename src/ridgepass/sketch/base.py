@@ -1,5 +1,6 @@
 """The verbs every sketch has, and the two shapes in which it hands AᵀA to the solver."""
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
@@ -17,6 +18,7 @@ from ridgepass.kernels import (
     mixed_column_squares,
     stacked_gram,
     top_eigenpairs,
+    underflow,
     unit_roundoff,
 )
 from ridgepass.snapshot import Kept, put_each, take_each
@@ -93,6 +95,11 @@ class LowRank:
     def multiply(self, vectors: Float64) -> Float64:
         """Return SᵀS·vectors."""
         return self.lift(self.project(vectors))
+
+    def underflow(self, vectors: Float64) -> Float64:
+        """Bound what ``multiply`` loses, for each vector, of products too small for their type."""
+        n_terms = len(vectors) * (len(vectors) + sum(self.mix.shape))
+        return np.where(vectors.any(axis=0), underflow(n_terms, math.sqrt(self.mass)), 0.0)
 
     def rescaled(self, columns: Float64, column_mass: Float64) -> "LowRank":
         """Return the same for A·diag(columns); ``column_mass`` is the diagonal of AᵀA.
@@ -173,6 +180,11 @@ class Dense:
         image += self.pending.T @ (self.pending @ vectors)
         return image if self.columns is None else self.columns[:, None] * image
 
+    def underflow(self, vectors: Float64) -> Float64:
+        """Bound what ``multiply`` loses, for each vector, of products too small for their type."""
+        n_terms = len(vectors) * (len(vectors) + len(self.pending))
+        return np.where(vectors.any(axis=0), underflow(n_terms, math.sqrt(self.mass)), 0.0)
+
     def rescaled(self, columns: Float64, column_mass: Float64) -> "Dense":
         """Return the same for A·diag(columns); ``column_mass`` is the diagonal of AᵀA."""
         factors = np.square(columns)
@@ -202,6 +214,9 @@ class Sketch(ABC):
 
     block_rows: int
     sparse_block_rows: int
+    # Whether the error of a column is relative to that column alone, so that it can be multiplied
+    # by anything afterwards.
+    columns_apart: ClassVar[bool] = False
     # Numbers, arrays that are contiguous in C or Fortran order, and objects with a snapshot.
     KEEPS: ClassVar[tuple[str, ...]]
 
@@ -230,6 +245,11 @@ class Sketch(ABC):
         ``columns`` multiplies the columns of all rows; it exceeds one only where all rows before
         the block are zero, up to rounding.
         """
+
+    @property
+    @abstractmethod
+    def mass(self) -> float:
+        """‖A‖_F² of all blocks, or an estimate where no bound rests on it."""
 
     @property
     @abstractmethod

@@ -6,7 +6,7 @@ import numpy as np
 from scipy.linalg import blas
 
 from ridgepass.blocks import Block
-from ridgepass.kernels import Float64, unit_roundoff
+from ridgepass.kernels import Float64, smallest_number, unit_roundoff
 from ridgepass.sketch.base import Dense, Sketch
 from ridgepass.snapshot import Kept
 
@@ -21,6 +21,7 @@ class ExactCovariance(Sketch):
     """
 
     KEEPS: ClassVar[tuple[str, ...]] = ("matrix", "n_blocks")
+    columns_apart: ClassVar[bool] = True
 
     def __init__(
         self, n_features: int, sketch_size: int, dtype: np.dtype[Any], seed: int = 0
@@ -52,7 +53,17 @@ class ExactCovariance(Sketch):
         diagonal = np.diagonal(self.matrix) + np.square(rows).sum(axis=0)
         trace = float(diagonal.sum() if columns is None else np.square(columns) @ diagonal)
         chain = self.block_rows + self.n_blocks + 2
-        return Dense(self.matrix, rows, chain * unit_roundoff(self.dtype) * trace, trace, columns)
+        # Products may also be too small for their type.
+        most = 1.0 if columns is None else max(float(np.square(columns).max()), 1.0)
+        n_products = (self.block_rows + 1) * (self.n_blocks + 1) * self.n_features
+        underflow = n_products * smallest_number(self.dtype) * most
+        error = chain * unit_roundoff(self.dtype) * trace + underflow
+        return Dense(self.matrix, rows, error, trace, columns)
+
+    @property
+    def mass(self) -> float:
+        """‖A‖_F² of all blocks."""
+        return float(np.trace(self.matrix))
 
     @property
     def nbytes(self) -> int:

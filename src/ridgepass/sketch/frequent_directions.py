@@ -225,6 +225,11 @@ class FrequentDirections(Sketch):
         )
 
     @property
+    def mass(self) -> float:
+        """‖A‖_F² of all blocks."""
+        return float(self.squares.sum()) + self.lost
+
+    @property
     def nbytes(self) -> int:
         """Bytes of the arrays kept."""
         return self.rows.nbytes + self.squares.nbytes

@@ -14,6 +14,7 @@ from ridgepass.kernels import (
     Rows,
     add_mix,
     apply_transposed,
+    column_squares,
     is_sparse,
     orthogonal_mix,
     panel,
@@ -33,6 +34,7 @@ class Projection(Sketch):
     """
 
     KEEPS: ClassVar[tuple[str, ...]] = ("rows", "draws")
+    columns_apart: ClassVar[bool] = True
 
     def __init__(
         self, n_features: int, sketch_size: int, dtype: np.dtype[Any], seed: int = 0
@@ -124,6 +126,11 @@ class Projection(Sketch):
         cross = rows.T @ self._projected(drawn, block.targets)
         mix, mass = np.eye(self.n_features), float(squares.sum())
         return LowRank((directions,), mix, squares, 0.0, np.inf, mass, cross)
+
+    @property
+    def mass(self) -> float:
+        """‖A‖_F² of all blocks, as expected of the projection."""
+        return float(column_squares(self.rows, np.ones(self.sketch_size)).sum())
 
     @property
     def nbytes(self) -> int:

@@ -98,6 +98,11 @@ class TwoLevelFrequentDirections(Sketch):
         )
 
     @property
+    def mass(self) -> float:
+        """‖A‖_F² of all blocks."""
+        return self.first.mass
+
+    @property
     def nbytes(self) -> int:
         """Bytes of the arrays kept."""
         return self.first.nbytes + self.second.nbytes + self.waiting.nbytes

@@ -10,6 +10,7 @@ from ridgepass.sketch import LowRank
 from ridgepass.sketch.base import inverse_roots
 from ridgepass.solve.outside import Outside
 
+SMALLEST_NORMAL = float(np.finfo(np.float64).tiny)
 # Roundings of the largest eigenvalue below which no anchor is kept.
 LEAST_RIDGE = 1e3
 
@@ -134,7 +135,8 @@ class AnchoredSolver:
         anchor, steps = self.anchor, self.steps(alpha)
         (point,) = self.solve([alpha])
         norms = column_norms(point)
-        per = np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0)
+        # Without a subnormal one, whose inverse overflows; at zero an anchor is exact too.
+        per = np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > SMALLEST_NORMAL)
         delta = point - steps * anchor.point
         move = self.rest(alpha) - alpha * delta  # K̂δ
         error = np.abs(steps) * anchor.bound(self.covariance.mass)

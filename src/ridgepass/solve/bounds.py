@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ridgepass.kernels import Float64, column_norms, unit_roundoff
+from ridgepass.kernels import Float64, binary_scales, column_norms, unit_roundoff
 from ridgepass.sketch import Dense, LowRank
 from ridgepass.solve.anchored import AnchoredSolver
 from ridgepass.solve.dense import DenseSolver
@@ -89,7 +89,8 @@ def by_worst_case(
             start, off, furthest, share = worst_from(covariance, alpha, rest, start, coef)
             size = (alpha + covariance.mass) * (column_norms(start) + furthest)
             size += column_norms(solver.cross) + column_norms(image)
-            slack = (cross_error + error + moved * column_norms(place) + chain * size) / alpha
+            slack = cross_error + error + moved * column_norms(place) + chain * size
+            slack = (slack + covariance.underflow(start)) / alpha
             # Rounding of AᵀA itself counts with p as the sketch has it, or as it is.
             rounding = (covariance.rounding + moved) / alpha
             here = off + furthest + slack + rounding * (column_norms(start) + furthest)
@@ -132,10 +133,13 @@ def _loud(covariance: LowRank, alpha: float, rest: Float64, start: Float64) -> F
     squares = covariance.squares
     loud = squares > 1e3 * (alpha + (covariance.loss_bound or 0.0))
     roots = np.divide(1.0, np.sqrt(squares), out=np.zeros_like(squares), where=loud)[:, None]
-    images = roots * covariance.project(_residual(covariance, alpha, rest, start))
-    return covariance.lift(roots * (images / (squares + alpha)[:, None]))
+    residual = _residual(covariance, alpha, rest, start)
+    unit = binary_scales(residual)
+    images = roots * covariance.project(residual / unit)
+    return unit * covariance.lift(roots * (images / (squares + alpha)[:, None]))
 
 
 def over(above: Float64, below: Float64) -> Float64:
-    """Divide: nothing over anything is nothing, something over nothing is infinite."""
-    return np.where(above == 0, 0.0, np.where(below > 0, above / below, np.inf))
+    """Divide: 0/x is 0 and x/0 is infinity."""
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        return np.where(above == 0, 0.0, np.where(below > 0, above / below, np.inf))

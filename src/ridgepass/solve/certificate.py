@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ridgepass.kernels import Float64, column_norms, is_sparse, unit_roundoff
+from ridgepass.kernels import Float64, column_norms, is_sparse, underflow, unit_roundoff
 from ridgepass.validation import as_rows, check_finite
 
 # Leverages are asked for in pieces of about this many numbers.
@@ -28,9 +28,13 @@ class Certificate:
     relative : float or ndarray of shape (n_targets,)
         At least ‖x̂ − x‖₂/‖x‖₂.
     energy_bound : float or ndarray of shape (n_targets,)
-        At least √(‖A(x̂ − x)‖² + alpha·‖x̂ − x‖²): how far predictions for the rows seen are from
-        exact ridge's, taken together, and a little more. What is known of the intercept's error
-        counts too.
+        At least √(Σ weight·(p̂ − p)² + alpha·‖x̂ − x‖²), where p̂ and p are the predictions of the
+        model and of exact ridge for each row seen: how far they are apart, taken together, and a
+        little more. With an intercept that is √(‖A(x̂ − x)‖² + alpha·‖x̂ − x‖² + W·e²), where A are
+        the centred rows, W is the sum of the weights, and e the distance of the model's intercept
+        from the one that goes with x̂, rounding included. If exact ridge has no intercept but the
+        model has one, e, then A are the rows as they are, p̂ − p is A(x̂ − x) + e for each, and the
+        bound is √(‖A(x̂ − x)‖² + alpha·‖x̂ − x‖²) + √W·|e|, by the triangle inequality.
     passes : int
         How many passes over the rows the bounds rest on.
     mean : ndarray of shape (n_features,) or None
@@ -44,6 +48,9 @@ class Certificate:
         What rounding of ⟨a, x̂⟩ may add, for each unit of the length of a.
     n_features : int
         Columns of A.
+    coef_energy : float, ndarray of shape (n_targets,) or None
+        At least √(‖A(x̂ − x)‖² + alpha·‖x̂ − x‖²), the part of ``energy_bound`` that the coefficients
+        have alone. It goes with ``leverages``.
     leverages : callable or None
         Returns at least a·(AᵀA + alpha·I)⁻¹a for columns a, where that is known.
     read : callable or None
@@ -61,6 +68,7 @@ class Certificate:
     rounding: float | Float64 = field(repr=False)
     n_features: int
     passes: int = 1
+    coef_energy: float | Float64 | None = field(default=None, repr=False)
     leverages: Callable[[Float64], Float64] | None = field(default=None, repr=False)
     read: Callable[[Any], Any] | None = field(default=None, repr=False)
 
@@ -76,8 +84,8 @@ class Certificate:
         -------
         ndarray of shape (n_rows,) or (n_rows, n_targets)
             ‖(a − mean)/scale‖₂ times ``coef_bound`` for each row a (Theorems 1 and 2, prediction of
-            one row), or the root of its leverage times ``energy_bound``, whichever is less; and
-            rounding.
+            one row), or the root of its leverage times ``coef_energy``, whichever is less; and what
+            the intercept and rounding may add.
         """
         table = rows if self.read is None else self.read(rows)
         given = as_rows(table, "rows").astype(np.float64, copy=False)
@@ -96,12 +104,16 @@ class Certificate:
             distances = column_norms(((given - mean) / scale).T)
         with np.errstate(invalid="ignore"):
             bounds: Float64 = np.multiply.outer(distances, self.coef_bound)
-        bounds = np.where(np.isnan(bounds), 0.0, bounds)  # nothing times infinity
-        if self.leverages is not None:
+        bounds[distances == 0.0] = 0.0  # also times infinity
+        if self.leverages is not None and self.coef_energy is not None:
             roots = np.sqrt(self._leverages(self.leverages, given, mean, scale))
-            bounds = np.fmin(bounds, np.multiply.outer(roots, self.energy_bound))
+            bounds = np.fmin(bounds, np.multiply.outer(roots, self.coef_energy))
         bounds += np.multiply.outer(lengths, self.rounding)
-        return bounds + self.offset
+        # What norms and sums of so many numbers may fall short of, and products that underflow.
+        lost = np.where(np.add(self.coef_bound, self.rounding) > 0, underflow(self.n_features), 0.0)
+        slack = 1 + (self.n_features + 16) * unit_roundoff(np.dtype(np.float64))
+        whole: Float64 = slack * (bounds + self.offset) + lost
+        return whole
 
     def _leverages(
         self, known: Callable[[Float64], Float64], rows: Any, mean: Float64, scale: Float64
@@ -117,9 +129,12 @@ class Certificate:
 
     def of_target(self, index: int) -> "Certificate":
         """Return the certificate of one target, with floats for arrays."""
-        names = ("coef_bound", "relative", "energy_bound", "offset", "rounding")
+        names = ("coef_bound", "relative", "energy_bound", "offset", "rounding", "coef_energy")
+        values = {name: getattr(self, name) for name in names}
         one: dict[str, Any] = {
-            name: float(np.atleast_1d(getattr(self, name))[index]) for name in names
+            name: float(np.atleast_1d(value)[index])
+            for name, value in values.items()
+            if value is not None
         }
         return replace(self, **one)
 
@@ -127,9 +142,14 @@ class Certificate:
 def _sparse_distances(rows: Any, mean: Float64, scale: Float64) -> tuple[Float64, Float64]:
     """Return ‖a/scale‖ and at least ‖(a − mean)/scale‖ for sparse rows a."""
     scaled, centre = rows.multiply(1 / scale).tocsr(), mean / scale
+    # Each row beside its largest number, since squares of tiny or huge ones leave the range.
+    largest = np.maximum(abs(scaled).max(axis=1).toarray().ravel(), np.abs(centre).max())
+    unit = np.where(largest > 0, largest, 1.0)
+    scaled.data /= np.repeat(unit, np.diff(scaled.indptr))
     squares = np.asarray(scaled.power(2).sum(axis=1)).ravel()
-    lengths, away = np.sqrt(squares), float(column_norms(centre[:, None])[0])
+    lengths, away = np.sqrt(squares), column_norms(centre[:, None])[0] / unit
     rounding = 4 * (len(mean) + 4) * unit_roundoff(np.dtype(np.float64))
     slack = rounding * np.square(lengths + away)
-    distances = np.sqrt(np.maximum(squares - 2 * (scaled @ centre) + away**2, 0.0) + slack)
-    return lengths, distances
+    across = (scaled @ centre) / unit
+    distances = np.sqrt(np.maximum(squares - 2 * across + np.square(away), 0.0) + slack)
+    return unit * lengths, unit * distances

@@ -24,7 +24,7 @@ class DenseSolver:
 
     def solve(self, alphas: Sequence[float]) -> Float64:
         """Return coefficients of shape (n_alphas, n_features, n_targets)."""
-        if len(alphas) > MANY_ALPHAS or self._eigen is not None:
+        if len(alphas) > MANY_ALPHAS:  # whatever was asked before, so that answers do not vary
             return self._solve_by_eigenvectors(alphas)
         matrix = self._covariance()
         *others, last = alphas
@@ -57,6 +57,7 @@ class DenseSolver:
         chain = length * unit_roundoff(np.dtype(np.float64))
         size = (alpha + self.covariance.mass) * column_norms(coef)
         rounding = chain * (size + column_norms(self.cross))
+        rounding += self.covariance.underflow(coef)
         with np.errstate(divide="ignore"):
             norms: Float64 = (column_norms(residual) + rounding) / np.float64(alpha)
         return norms
@@ -111,8 +112,8 @@ class DenseSolver:
         factor, info = lapack.dpotrf(matrix, lower=1, overwrite_a=1, clean=0)
         if info != 0:
             raise ValueError(
-                f"alpha={alpha:g} leaves AᵀA + alpha·I singular: "
-                "the columns are linearly dependent, so choose a larger alpha"
+                f"alpha={alpha:g} leaves AᵀA + alpha·I singular: as far as float64 can tell, the "
+                "columns are linearly dependent; choose a larger alpha, or use standardize=True"
             )
         found: Float64 = factor
         return found
@@ -122,8 +123,8 @@ class DenseSolver:
         ridges = values[:, None] + np.asarray(alphas)
         if not ridges.all():
             raise ValueError(
-                "alpha=0 leaves AᵀA singular: the columns are linearly dependent, "
-                "so choose alpha > 0"
+                "alpha=0 leaves AᵀA singular: as far as float64 can tell, the columns are "
+                "linearly dependent, so choose alpha > 0"
             )
         rotated = vectors.T @ self.cross
         return np.stack([vectors @ (rotated / ridge[:, None]) for ridge in ridges.T])

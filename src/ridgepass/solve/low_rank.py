@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
-from ridgepass.kernels import Float64, column_norms, unit_roundoff
+from ridgepass.kernels import Float64, binary_scales, column_norms, unit_roundoff
 from ridgepass.sketch import LowRank
 
 
@@ -27,11 +27,11 @@ class LowRankSolver:
         self.covariance = covariance
         self.exact_cross = cross
         self.cross = cross = cross if covariance.cross is None else covariance.cross
-        self.projected = covariance.project(cross)  # line 8
+        self._projected = self._project(cross)  # line 8
 
     def solve(self, alphas: Sequence[float]) -> Float64:
         """Return coefficients of shape (n_alphas, n_features, n_targets)."""
-        return self._solve(self.cross, self.projected, self._ridges(alphas))
+        return self._solve(self.cross, self._projected, self._ridges(alphas))
 
     def corrector(self, alpha: float) -> Callable[[Float64], Float64]:
         """Return what multiplies by (SᵀS + shift·I + alpha·I)⁻¹, to precondition by.
@@ -43,7 +43,7 @@ class LowRankSolver:
         shift = cov.shift if cov.loss_bound is None else cov.loss_bound / 2
 
         ridges = [alpha + shift]
-        return lambda vectors: self._solve(vectors, cov.project(vectors), ridges)[0]
+        return lambda vectors: self._solve(vectors, self._project(vectors), ridges)[0]
 
     def anchors(self, alpha: float) -> Iterator[tuple[Float64, Float64, Float64]]:
         """Yield t·w, t(h + γw) and its error for each anchor that a certificate may start from."""
@@ -66,12 +66,12 @@ class LowRankSolver:
         """
         cov = self.covariance
         residual = self.cross - self._multiply(alpha, coef)
-        (correction,) = self._solve(residual, cov.project(residual), self._ridges([alpha]))
+        (correction,) = self._solve(residual, self._project(residual), self._ridges([alpha]))
         left = residual - self._multiply(alpha, correction)
         # The residuals' own rounding: their longest sums run over the features and the rows.
         chain = (len(coef) + sum(cov.mix.shape)) * unit_roundoff(np.dtype(np.float64))
         size = (alpha + cov.shift + float(cov.squares.sum())) * column_norms(coef)
-        rounding = chain * (size + column_norms(self.cross))
+        rounding = chain * (size + column_norms(self.cross)) + cov.underflow(coef)
         with np.errstate(over="ignore"):
             norms: Float64 = column_norms(correction) + (column_norms(left) + rounding) / (
                 alpha + cov.shift
@@ -86,13 +86,15 @@ class LowRankSolver:
         data, sketch sizes 16 to 512); half of the most, where the trace leaves nothing to average.
         """
         cov, columns = self.covariance, np.moveaxis(coefs, 1, 0).reshape(coefs.shape[1], -1)
+        unit = binary_scales(columns)
+        columns = columns / unit
         images = np.square(cov.project(columns))
         inside = _over(images, cov.squares[:, None]).sum(axis=0)
         outside = np.maximum(np.square(columns).sum(axis=0) - inside, 0.0)
         tail, most = self._tail(len(columns)), cov.largest_loss
         lost = math.sqrt(tail) * math.sqrt(most) if tail > 0 else most / 2
         values: Float64 = images.sum(axis=0) + cov.kept_loss * inside + lost * outside
-        return values.reshape(len(coefs), -1)
+        return (values * unit * unit).reshape(len(coefs), -1)
 
     def degrees_of_freedom(self, alphas: Sequence[float], rank: int) -> Float64:
         """Estimate tr(AᵀA(K̂ + alpha·I)⁻¹) for each alpha; AᵀA has ``rank`` nonzero eigenvalues."""
@@ -123,13 +125,21 @@ class LowRankSolver:
     def _ridges(self, alphas: Sequence[float]) -> list[float]:
         return [alpha + self.covariance.shift for alpha in alphas]
 
-    def _solve(self, cross: Float64, projected: Float64, given: Sequence[float]) -> Float64:
+    def _project(self, vectors: Float64) -> tuple[Float64, Float64]:
+        """Return S·vectors, and what to multiply it by: both together might overflow."""
+        unit = binary_scales(vectors)
+        return self.covariance.project(vectors / unit), unit
+
+    def _solve(
+        self, cross: Float64, projected: tuple[Float64, Float64], given: Sequence[float]
+    ) -> Float64:
         """Solve (SᵀS + g·I)x = cross for each g that is given."""
-        cov, ridges = self.covariance, np.asarray(given)[:, None]
-        shares = projected[:, None, :] / (cov.squares[:, None] + ridges.T)[:, :, None]
+        cov, ridges, (images, unit) = self.covariance, np.asarray(given)[:, None], projected
+        shares = images[:, None, :] / (cov.squares[:, None] + ridges.T)[:, :, None]
         inside = cov.lift(shares.reshape(len(cov.mix), -1)).reshape(len(cross), len(ridges), -1)
-        coefs = cross[:, None, :] - inside  # line 9
+        coefs = (cross / unit)[:, None, :] - inside  # line 9
         coefs /= ridges[None]
+        coefs *= unit
         return np.moveaxis(coefs, 1, 0)
 
 

@@ -51,6 +51,7 @@ def by_residual(
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         left = residual - covariance.multiply(step) - (alpha + middle) * step
         size = (alpha + covariance.mass) * norms + column_norms(residual)
+        residual_error = residual_error + covariance.underflow(step)
         slack = residual_error + chain * size
         absolute = known((column_norms(left) + slack + _times(doubt, norms)) / alpha)
         # The residual tells of z whatever K is, and however much rounding the sketch has.
@@ -59,7 +60,8 @@ def by_residual(
         energy = np.fmin(absolute * root, alone * root + added)
         absolute, relative = np.fmin(absolute, alone + norms), np.full_like(absolute, np.inf)
         if isinstance(solver, DenseSolver) and (column_norms(left) > slack).any():
-            absolute, relative, energy = _corrected(solver, alpha, left, slack, norms, coef, doubt)
+            found = _corrected(solver, alpha, left, slack, norms, coef, doubt)
+            absolute, relative, energy = found or (absolute, relative, energy)
         if isinstance(covariance, LowRank) and bound is not None:
             energy = np.fmin(energy, _energy(covariance, alpha, residual, step, moved, chain))
             energy += residual_error / root
@@ -82,9 +84,16 @@ def _corrected(
     norms: Float64,
     coef: Float64,
     doubt: float,
-) -> tuple[Float64, Float64, Float64]:
-    """Bound them for a p̂ whose residual is more than rounding, by solving for that residual."""
-    covariance, correction = solver.covariance, solver.corrector(alpha)(left)
+) -> tuple[Float64, Float64, Float64] | None:
+    """Bound them for a p̂ whose residual is more than rounding, by solving for that residual.
+
+    None where rounding of K leaves K + γI singular.
+    """
+    try:
+        correction = solver.corrector(alpha)(left)
+    except ValueError:
+        return None
+    covariance = solver.covariance
     size = column_norms(correction)
     image = covariance.multiply(correction) + alpha * correction
     rest = column_norms(left - image) + slack + doubt * (norms + size)
@@ -106,9 +115,10 @@ def curvature_bound(
     bound = covariance.loss_bound
     most = covariance.shift + covariance.error if bound is None else bound
     most += 0.0 if isinstance(covariance, Dense) else covariance.rounding
-    squares = np.square(vectors).sum(axis=0)
+    # The root first: squares of short vectors underflow.
+    norms = _times(np.sqrt(alpha + most + moved), column_norms(vectors))
     kept = np.einsum("dt,dt->t", vectors, covariance.multiply(vectors))
-    return known(kept + _times(alpha + most + moved, squares))
+    return known(kept + np.square(norms))
 
 
 def leverages(covariance: LowRank, alpha: float, moved: float, vectors: Float64) -> Float64:
@@ -140,7 +150,8 @@ def _energy(
     whole = leverages(covariance, alpha, moved, residual)
     taken = np.einsum("dt,dt->t", residual, step)
     most = alpha + (covariance.loss_bound or 0.0) + covariance.rounding + moved
-    added = np.square(covariance.project(step)).sum(axis=0) + most * np.square(step).sum(axis=0)
+    added = np.square(covariance.project(step)).sum(axis=0)
+    added += np.square(np.sqrt(most) * column_norms(step))
     slack = chain * (whole + 2 * np.abs(taken) + added)
     energy: Float64 = np.sqrt(np.maximum(whole - 2 * taken + added, 0.0) + slack)
     return energy

@@ -2,17 +2,16 @@
 
 import mmap
 import os
-import stat
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ridgepass.store.atomic import replacing
+from ridgepass.store.atomic import is_special, open_regular, replacing
 from ridgepass.store.errors import FormatError
-from ridgepass.store.layout import pack, unpack
+from ridgepass.store.layout import pack, read_notes, unpack
 from ridgepass.store.models import check_class, put_model, take_model, version_of
 
-__all__ = ["FormatError", "Stored", "from_bytes", "load", "read", "replacing", "save"]
+__all__ = ["FormatError", "Stored", "from_bytes", "load", "notes_of", "read", "replacing", "save"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,6 +51,8 @@ def save(
         Anything that JSON can hold, to be kept beside the model.
     """
     check_class(model)
+    if not os.fspath(path):
+        raise ValueError("the path of the model file is empty: pass a name")
     learned = model._trained()
     with learned.lock:  # until all is written: arrays are written from where they are
         packed = pack(take_model(model, learned), dict(notes or {}), version_of(learned))
@@ -63,13 +64,14 @@ def load(path: str | os.PathLike[str]) -> Any:
     """Read a model that was saved.
 
     The file is mapped into memory, so that a large model is there at once and takes no memory of
-    its own but for what later training changes. Training leaves the file as it is. The file may be
-    replaced or removed meanwhile, but not written into. No code in it is run.
+    its own until it is trained further: then what the stream holds is copied, and the file stays as
+    it is. The file may be replaced or removed meanwhile, but not written into. No code in it is
+    run.
 
     Parameters
     ----------
     path : str or path-like
-        The file.
+        The file; not a pipe.
 
     Returns
     -------
@@ -104,18 +106,34 @@ def read(path: str | os.PathLike[str]) -> Stored:
     path : str or path-like
         The file.
     """
-    with open(path, "rb") as file:
-        about = os.fstat(file.fileno())
-        # Windows replaces no file that is mapped, and a pipe cannot be.
-        if os.name == "nt" or not stat.S_ISREG(about.st_mode) or not about.st_size:
-            content: Any = bytearray(file.read())
-        else:
-            content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
+    with open_regular(path) as file:
+        content: Any = b""
+        if os.name == "nt":  # which replaces no file that is mapped
+            content = file.read()
+        elif os.fstat(file.fileno()).st_size:  # an empty file cannot be mapped
+            content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     return from_bytes(content, os.fspath(path))
 
 
+def notes_of(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Return what was saved beside a model, from the header alone; nothing if there is no model.
+
+    Parameters
+    ----------
+    path : str or path-like
+        Anything: a pipe is not touched, and damage is not looked for.
+    """
+    try:
+        if is_special(path):
+            return {}
+        with open_regular(path) as file:
+            return read_notes(file, os.fstat(file.fileno()).st_size, os.fspath(path))
+    except (OSError, ValueError):
+        return {}
+
+
 def from_bytes(buffer: Any, name: str) -> Stored:
-    """Read a model from memory; it goes on using that memory where it can be written to.
+    """Read a model from memory, in which it goes on living until training changes it.
 
     Parameters
     ----------
@@ -124,9 +142,8 @@ def from_bytes(buffer: Any, name: str) -> Stored:
     name : str
         What errors call it.
     """
-    content = bytearray(buffer) if memoryview(buffer).readonly else buffer
     try:
-        found = unpack(content, name)
+        found = unpack(buffer, name)
         model = put_model(found.tree)
     except FormatError:
         raise
@@ -139,4 +156,4 @@ def from_bytes(buffer: Any, name: str) -> Stored:
         raise FormatError(
             f"{name} asks for more memory than there is: load it on a larger machine"
         ) from None
-    return Stored(model, found.notes, found.version, len(content))
+    return Stored(model, found.notes, found.version, len(buffer))

@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
+from ridgepass.store.errors import FormatError
+
 try:
     import fcntl
 except ImportError:  # Windows
@@ -34,7 +36,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     file object
         Open for writing bytes.
     """
-    if _is_special(path):
+    if is_special(path):
         with open(path, "wb") as special:
             yield special
         return
@@ -58,7 +60,29 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     _sync_folder(target.parent)
 
 
-def _is_special(path: str | os.PathLike[str]) -> bool:
+def open_regular(path: str | os.PathLike[str], flags: int = 0) -> BinaryIO:
+    """Open a regular file for reading; raise at once for a pipe or a device, which may never end.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The file.
+    flags : int
+        More flags for ``os.open``.
+    """
+    flags |= getattr(os, "O_NONBLOCK", 0)  # opening a pipe would wait for somebody to write
+    file = open(path, "rb", opener=lambda name, how: os.open(name, how | flags))  # noqa: SIM115
+    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        file.close()
+        raise FormatError(
+            f"{os.fspath(path)} is a pipe or a device, and models are read from files: "
+            "copy it to a file first"
+        )
+    return file
+
+
+def is_special(path: str | os.PathLike[str]) -> bool:
+    """Whether something is there that is not a regular file, such as a pipe."""
     try:
         return not stat.S_ISREG(os.stat(path).st_mode)
     except FileNotFoundError:
@@ -94,9 +118,12 @@ def _remove_abandoned(target: Path) -> None:
             if not pattern.fullmatch(name):
                 continue
             abandoned = target.with_name(name)
-            with contextlib.suppress(OSError), open(abandoned, "rb") as file:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                abandoned.unlink()
+            with contextlib.suppress(OSError, FormatError):
+                if not stat.S_ISREG(abandoned.lstat().st_mode):
+                    continue  # a pipe or a link: none of ours
+                with open_regular(abandoned, os.O_NOFOLLOW) as file:
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    abandoned.unlink()
 
 
 def _sync_folder(folder: Path) -> None:

@@ -4,7 +4,7 @@ import hashlib
 import math
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
@@ -14,14 +14,20 @@ from numpy.typing import NDArray
 from ridgepass.snapshot import entry, part, read_json, strict_json, text
 from ridgepass.store.errors import FormatError
 
-VERSION = 2  # the newest that is read
+VERSION = 3  # the newest that is read
 PREFIX_BYTES = 8
 MAGIC = b'{"__metadata__":{"format":"ridgepass","checksum":"sha256:'
 DIGITS = slice(PREFIX_BYTES + len(MAGIC), PREFIX_BYTES + len(MAGIC) + 64)
 NO_DIGITS = b"0" * 64
+CUT_OFF = "its header is cut off"
 ALIGNMENT = 64  # of the first array; the longest numbers come first, so all are aligned to theirs
 LARGEST_HEADER = 100_000_000  # what the safetensors library takes
 PIECE = 1 << 26  # bytes that are hashed at a time
+# A value may take two bytes of JSON and 200 of memory. So that reading takes at most 17 times the
+# size of a file (measured; 54 times without), a file may have only so many. Counted as here, models
+# of many folds and of wide tables have a value for every 8 bytes.
+BYTES_PER_VALUE = 6
+FREE_VALUES = 100_000
 
 TYPES = {
     "F64": "<f8",
@@ -92,34 +98,96 @@ def pack(tree: Any, notes: dict[str, Any], version: int = 1) -> Packed:
         len(header).to_bytes(PREFIX_BYTES, "little") + header,
         [named[name] for name in order],
     )
+    values = _Values(len(head) + start)
+    for text_of in (header, model.encode(), metadata["notes"].encode(), *_texts(arrays)):
+        values.count(text_of)
     digits = _digest(head, *map(_bytes_of, arrays))
     return Packed(head[: DIGITS.start] + digits + head[DIGITS.stop :], arrays)
 
 
 def unpack(buffer: Any, name: str) -> Contents:
-    """Check a file from its first to its last byte and return what it holds."""
-    view = memoryview(buffer).cast("B")
-    if view[PREFIX_BYTES : DIGITS.start] != MAGIC or len(view) < DIGITS.stop:
+    """Check a file from its first to its last byte and return what it holds.
+
+    Arrays are views that cannot be written to.
+    """
+    view = memoryview(buffer).toreadonly().cast("B")
+    start = PREFIX_BYTES + header_length(view[: DIGITS.stop], name)
+    if start > len(view):
+        raise damaged(name, CUT_OFF)
+    pieces = (view[at : at + PIECE] for at in range(DIGITS.stop, len(view), PIECE))
+    if view[DIGITS] != _digest(view[: DIGITS.start], NO_DIGITS, *pieces):
+        raise damaged(name, "its checksum is wrong")
+    values = _Values(len(view))
+    header, metadata = _parsed(bytes(view[PREFIX_BYTES:start]), values)
+    version = _version(metadata, name)
+    arrays = dict(_arrays(header, view[start:]))
+    for text_of in _texts(arrays.values()):
+        values.count(text_of)
+    tree = _with_arrays(_inner(metadata, "model", values), arrays)
+    if arrays:
+        raise ValueError(f"the array {min(arrays)} has no place in the model")
+    return Contents(tree, part(_inner(metadata, "notes", values), "notes"), version)
+
+
+def read_notes(file: BinaryIO, n_bytes: int, name: str) -> dict[str, Any]:
+    """Read the notes of a file of ``n_bytes`` and no more than its header, unchecked for damage."""
+    start = file.read(DIGITS.stop)
+    length = header_length(start, name)
+    header = start[PREFIX_BYTES:] + file.read(PREFIX_BYTES + length - len(start))
+    if len(header) < length:
+        raise damaged(name, CUT_OFF)
+    values = _Values(n_bytes)
+    return part(_inner(_parsed(header, values)[1], "notes", values), "notes")
+
+
+def header_length(start: Any, name: str) -> int:
+    """Return how long the header is, given the first bytes of a file up to its checksum."""
+    if start[PREFIX_BYTES : DIGITS.start] != MAGIC or len(start) < DIGITS.stop:
         raise FormatError(
             f"{name} is not a ridgepass model, or no more than the beginning of one: "
             "give a file that save has written"
         )
-    length = int.from_bytes(view[:PREFIX_BYTES], "little")
-    start = PREFIX_BYTES + length
-    if length > LARGEST_HEADER or start > len(view):
-        raise damaged(name, "its header is cut off")
-    pieces = (view[at : at + PIECE] for at in range(DIGITS.stop, len(view), PIECE))
-    if view[DIGITS] != _digest(view[: DIGITS.start], NO_DIGITS, *pieces):
-        raise damaged(name, "its checksum is wrong")
-    header = part(read_json(bytes(view[PREFIX_BYTES:start]), "the header"), "the header")
-    metadata = part(header.pop("__metadata__"), "__metadata__")
-    version = _version(metadata, name)
-    arrays = dict(_arrays(header, view[start:]))
-    tree = _with_arrays(read_json(text(entry(metadata, "model"), "model"), "model"), arrays)
-    if arrays:
-        raise ValueError(f"the array {min(arrays)} has no place in the model")
-    notes = part(read_json(text(entry(metadata, "notes"), "notes"), "notes"), "notes")
-    return Contents(tree, notes, version)
+    length = int.from_bytes(start[:PREFIX_BYTES], "little")
+    if not DIGITS.stop - PREFIX_BYTES <= length <= LARGEST_HEADER:
+        raise damaged(name, CUT_OFF)
+    return length
+
+
+class _Values:
+    """Counts what JSON holds before it is read, since every value takes memory."""
+
+    def __init__(self, n_bytes: int) -> None:
+        self.most = FREE_VALUES + n_bytes // BYTES_PER_VALUE
+        self.found = 0
+
+    def count(self, content: bytes) -> None:
+        """Add what could be values; raise if a file of this size may not have so many."""
+        # Marks inside strings count too: to tell them apart would cost more than it is worth.
+        self.found += sum(map(content.count, (b"{", b"[", b",", b":")))
+        if self.found > self.most:
+            raise ValueError(
+                f"its JSON has more than the {self.most} values that a file of this size may "
+                "have: make the notes shorter"
+            )
+
+
+def _parsed(header: bytes, values: _Values) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the table of arrays and the metadata."""
+    values.count(header)
+    table = part(read_json(header, "the header"), "the header")
+    return table, part(table.pop("__metadata__"), "__metadata__")
+
+
+def _inner(metadata: dict[str, Any], name: str, values: _Values) -> Any:
+    """Return what the JSON in a string of the header says."""
+    content = text(entry(metadata, name), name).encode()
+    values.count(content)
+    return read_json(content, name)
+
+
+def _texts(arrays: Iterable[NDArray[Any]]) -> Iterator[bytes]:
+    """Yield the arrays that may be JSON too long for a header."""
+    return (array.tobytes() for array in arrays if array.dtype == np.uint8)
 
 
 def damaged(name: str, how: str) -> FormatError:
@@ -157,16 +225,18 @@ def _without_arrays(value: Any, path: str, named: dict[str, NDArray[Any]]) -> An
 
 
 def _with_arrays(value: Any, arrays: dict[str, NDArray[Any]]) -> Any:
-    """Put arrays back in the place of their names, each only once."""
+    """Put arrays back in the place of their names, each only once; without a copy of the rest."""
     if isinstance(value, dict):
         if value.keys() == {"array"}:
             name = text(value["array"], "the name of an array")
             if name not in arrays:
                 raise ValueError(f"the array {name} is missing or occurs twice")
             return arrays.pop(name)
-        return {key: _with_arrays(each, arrays) for key, each in value.items()}
-    if isinstance(value, list):
-        return [_with_arrays(each, arrays) for each in value]
+        for key, each in value.items():
+            value[key] = _with_arrays(each, arrays)
+    elif isinstance(value, list):
+        for i, each in enumerate(value):
+            value[i] = _with_arrays(each, arrays)
     return value
 
 

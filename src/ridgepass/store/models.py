@@ -4,16 +4,35 @@ from typing import Any
 
 import numpy as np
 
+from ridgepass import validation
+from ridgepass.data.described import check_described
 from ridgepass.estimators import StreamingRidge, StreamingRidgeClassifier, StreamingRidgeCV
 from ridgepass.estimators.cv import Choice
 from ridgepass.estimators.folds import FoldedLearned
+from ridgepass.estimators.inputs import place_of_bad
 from ridgepass.estimators.learned import Learned
-from ridgepass.snapshot import Kept, array, entry, part, take
+from ridgepass.snapshot import NOT_FINITE, Kept, array, entry, part, take
 from ridgepass.store.parameters import put_parameters, take_parameters
 
 ESTIMATORS = {
     kind.__name__: kind for kind in (StreamingRidge, StreamingRidgeCV, StreamingRidgeClassifier)
 }
+
+# Bounds, and what only tells how to go on: these may overflow, upwards. No other number may.
+MAY_BE_INFINITE = frozenset(
+    {
+        *("allowance", "stored", "summed", "offset_mass", "target_offset_mass"),
+        *("error", "mean_error", "target_mean_error", "mass", "power", "asked"),
+    }
+)
+# Sums of squares and what bounds are made of. No training leaves any of them below zero.
+NOT_NEGATIVE = frozenset(
+    {
+        *("stored", "summed", "offset_mass", "target_offset_mass", "error", "mean_error"),
+        *("target_mean_error", "mass", "carried", "target_carried", "offset_squares"),
+        *("target_mass", "squares", "removed", "lost", "weight", "units", "scale"),
+    }
+)
 
 
 def check_class(model: Any) -> None:
@@ -32,15 +51,61 @@ def take_model(model: Any, learned: Learned) -> Kept:
     }
     if isinstance(model, StreamingRidgeCV):
         kept["selected"] = take(model._selected)
+    try:
+        check_finite(kept["learned"], "learned")
+    except ValueError as error:
+        raise ValueError(
+            f"the model cannot be saved, since {error}: divide columns and targets that are very "
+            "large by a constant, and train again"
+        ) from None
     return kept
+
+
+def check_finite(kept: Any, name: str) -> None:
+    """Raise ValueError where plain data of a model has a number that no sound training leaves.
+
+    Parameters
+    ----------
+    kept : object
+        What was learned, or a part of it.
+    name : str
+        What errors call it.
+    """
+    if isinstance(kept, dict):
+        for key, value in kept.items():
+            check_finite(value, key)
+        return
+    if isinstance(kept, list):
+        for value in kept:
+            check_finite(value, name)
+        return
+    if isinstance(kept, np.ndarray):
+        if kept.dtype.kind != "f" or name == "classes":
+            return
+        values = kept
+    elif isinstance(kept, float) or (isinstance(kept, str) and kept in NOT_FINITE):
+        values = np.array(float(kept))
+    else:
+        return
+    if name in MAY_BE_INFINITE:
+        sound = bool((values > -np.inf).all())
+    else:
+        sound = place_of_bad(np.atleast_2d(values)) is None
+    if not sound:
+        raise ValueError(f"{name} has a number that is not finite")
+    if name in NOT_NEGATIVE and (values < 0).any():
+        raise ValueError(f"{name} has a number below zero")
+    if name == "units" and not values.all():
+        raise ValueError("units has a zero")
 
 
 def version_of(learned: Learned) -> int:
     """Return the version of the format that a model needs, so that older readers take the rest.
 
-    They would overlook what further passes have found, and predict something else.
+    They would overlook what further passes have found, and predict something else; or what rounding
+    has done to rows, and certify too little.
     """
-    return 1 if learned.refinement is None else 2
+    return max(learned.least_version, 1 if learned.refinement is None else 2)
 
 
 def put_model(kept: Any) -> Any:
@@ -51,9 +116,12 @@ def put_model(kept: Any) -> Any:
     kind = ESTIMATORS[name]
     model = kind(**put_parameters(entry(kept, "parameters"), set(kind().get_params(deep=False))))
     found = part(entry(kept, "learned"), "learned")
+    check_finite(found, "learned")
     learned = (FoldedLearned if "folds" in found else Learned).restored(found)
     if isinstance(model, StreamingRidgeClassifier) != (learned.origin.labels is not None):
         raise ValueError(f"a {name} cannot have learned this")
+    if learned.columns is not None:
+        check_described(learned.columns, learned.origin.n_features)
     if isinstance(model, StreamingRidgeCV):
         model._selected = _restored_choice(entry(kept, "selected"))
     model._adopt(learned)
@@ -68,4 +136,5 @@ def _restored_choice(kept: Any) -> Choice | None:
     scores = array(entry(kept, "scores"), "scores", double, alphas.shape)
     if not len(alphas):
         raise ValueError("there are no alphas to choose from")
+    validation.as_alphas(alphas)
     return Choice(alphas, scores)

@@ -1,0 +1,93 @@
+"""Pipes and devices: written to as they are, never read back."""
+
+import os
+import stat
+import subprocess
+import threading
+
+import pytest
+from command import COMMAND, complaint, ridgepass, run_well
+from tables import make_frame
+
+import ridgepass as package
+from ridgepass.cli.options import check_output
+
+OPTIONS = ["--target", "price", "--exclude", "city", "-q"]
+PATIENCE = 120  # seconds, for a command that would wait for ever
+
+
+@pytest.fixture
+def folder(tmp_path):
+    make_frame().to_parquet(tmp_path / "rows.parquet")
+    run_well("fit", "rows.parquet", *OPTIONS, "-o", "m.ridge", cwd=tmp_path)
+    return tmp_path
+
+
+def from_pipe(folder, *arguments):
+    """Run a command whose standard output is a pipe."""
+    return ridgepass(*arguments, cwd=folder, timeout=PATIENCE)
+
+
+def test_a_model_through_standard_output(folder):
+    done = from_pipe(folder, "fit", "rows.parquet", *OPTIONS, "-o", "/dev/stdout")
+    assert done.returncode == 0, done.stderr.decode()
+    assert done.stdout == (folder / "m.ridge").read_bytes()  # and no summary after it
+    assert "300" in done.stderr.decode()
+    again = from_pipe(folder, "fit", "rows.parquet", *OPTIONS, "--json", "-o", "/dev/fd/1")
+    assert again.stdout == done.stdout
+    assert '"rows": 300' in again.stderr.decode()
+
+
+def test_merged_models_through_standard_output(folder):
+    (folder / "n.ridge").write_bytes((folder / "m.ridge").read_bytes())
+    run_well("merge", "m.ridge", "n.ridge", "-o", "both.ridge", cwd=folder)
+    done = from_pipe(folder, "merge", "m.ridge", "n.ridge", "-o", "/dev/stdout")
+    assert done.stdout == (folder / "both.ridge").read_bytes()
+
+
+def test_standard_output_that_is_a_file(folder):
+    with open(folder / "out.ridge", "wb") as out:
+        command = [COMMAND, "fit", "rows.parquet", *OPTIONS, "-o", "/dev/stdout"]
+        subprocess.run(command, cwd=folder, stdout=out, check=True, timeout=PATIENCE)
+    assert package.load(folder / "out.ridge").n_samples_seen_ == 300
+
+
+def test_a_model_through_a_named_pipe(folder):
+    os.mkfifo(folder / "pipe")
+    found = []
+    reader = threading.Thread(target=lambda: found.append((folder / "pipe").read_bytes()))
+    reader.start()
+    done = from_pipe(folder, "fit", "rows.parquet", *OPTIONS, "-o", "pipe")
+    assert done.returncode == 0, done.stderr.decode()
+    assert b"300" in done.stdout  # the summary, as ever
+    reader.join()
+    assert found == [(folder / "m.ridge").read_bytes()]
+    assert stat.S_ISFIFO(os.stat(folder / "pipe").st_mode)
+
+
+def test_pipes_and_devices_are_not_read(folder):
+    os.mkfifo(folder / "pipe")
+    for name in ("pipe", "/dev/zero", "/dev/stdin"):
+        for command in (["inspect", name], ["predict", name, "rows.parquet"]):
+            said = complaint(*command, cwd=folder, stdin=b"", timeout=PATIENCE)
+            assert said.startswith(f"{name} is a pipe or a device")
+            assert said.endswith("copy it to a file first")
+    said = complaint("merge", "m.ridge", "pipe", "-o", "x.ridge", cwd=folder, timeout=PATIENCE)
+    assert said.startswith("pipe is a pipe")
+
+
+def test_a_pipe_is_no_checkpoint(folder):
+    os.mkfifo(folder / "pipe")
+    arguments = ["fit", "rows.parquet", *OPTIONS, "-o", "x.ridge", "--checkpoint", "pipe"]
+    assert "is no regular file" in complaint(*arguments, cwd=folder, timeout=PATIENCE)
+    said = complaint(*arguments, "--resume", cwd=folder, timeout=PATIENCE)
+    assert "is no regular file" in said
+
+
+def test_a_device_needs_no_folder_that_can_be_written_to(monkeypatch):
+    monkeypatch.setattr("os.access", lambda path, how: path == "/dev/null")
+    check_output("/dev/null")
+    with pytest.raises(PermissionError, match="/dev"):
+        check_output("/dev/zero")
+    with pytest.raises(PermissionError, match="/dev"):
+        check_output("/dev/no-such-file")
