@@ -111,8 +111,7 @@ def _refuse(value: Any, row: int, column: int, name: str, dtype: np.dtype[Any]) 
     if np.isfinite(value):
         raise ValueError(
             f"{where}, and sums of such squares overflow {dtype.name}: divide the column (or the "
-            "weights, or "
-            "multiply the scale) by a constant"
+            "weights, or multiply the scale) by a constant"
             + ("" if dtype == np.float64 else ", or use dtype='float64'")
         )
     raise ValueError(f"{where}: drop such rows or fill them in first")
@@ -125,14 +124,15 @@ def as_alphas(alpha: float | Sequence[float] | Float64) -> tuple[list[float], bo
         raise ValueError("there is no alpha: pass at least one")
     if values.dtype.kind not in "fiu" or values.ndim > 1:
         raise ValueError(f"alpha={alpha!r} is not a number or a sequence of numbers")
-    for value in values.ravel():
+    found = [float(value) + 0.0 for value in values.ravel()]  # no -0.0
+    for value in found:
         if not (value >= 0 and np.isfinite(value)):
             raise ValueError(f"alpha={value:g} is not a finite number of at least zero")
         if 0 < value < LEAST_ALPHA:
             raise ValueError(f"alpha={value:g} is too small to divide by: pass 0 or a larger one")
         if value > LARGEST_ALPHA:
             raise ValueError(f"alpha={value:g} is too large: pass at most {LARGEST_ALPHA:g}")
-    return [float(value) + 0.0 for value in values.ravel()], values.ndim == 0  # no -0.0
+    return found, values.ndim == 0
 
 
 def as_alpha(alpha: float) -> float:

@@ -283,7 +283,7 @@ def test_a_failed_batch_changes_no_fold(data):
     ("options", "message"),
     [
         ({"alphas": [1.0, -2.0]}, "StreamingRidgeCV: alpha=-2 is not"),
-        ({"alphas": []}, "StreamingRidgeCV: alpha="),
+        ({"alphas": []}, "StreamingRidgeCV: there is no alpha: pass at least one"),
         ({"cv": 1}, "cv=1 is too few folds: give at least 2, or None"),
         ({"cv": True}, "cv=True is not a number of folds"),
         ({"cv": KFold(3)}, r"give an int of at least 2, None, or a list of \(train, test\)"),

@@ -44,7 +44,8 @@ def to_bytes(model, notes=None):
     """What ``save`` would write."""
     file = io.BytesIO()
     learned = model._trained()
-    pack(take_model(model, learned), notes or {}, version_of(learned)).write_to(file)
+    with learned.lock:
+        pack(take_model(model, learned), notes or {}, version_of(learned)).write_to(file)
     return file.getvalue()
 
 
