@@ -14,6 +14,11 @@ LEAST = 1e-140  # so is one whose squares could not be told from zero
 STALE = 4.0  # times its unit: a column whose deviation has grown so far gets a new one at once
 
 
+def least_deviation(mean: Float64) -> Float64:
+    """Return the deviation up to which columns count as constant."""
+    return np.maximum(CONSTANT * np.abs(mean), LEAST)
+
+
 class Rescaling(NamedTuple):
     """A change of units.
 
@@ -97,7 +102,7 @@ class Scaling:
         if self.given is not None:
             return self.given, np.zeros(len(squares), dtype=bool)
         found: Float64 = np.sqrt(squares / weight)
-        varies = found > np.maximum(CONSTANT * np.abs(mean), LEAST)
+        varies = found > least_deviation(mean)
         return np.where(varies, found, 1.0), varies
 
     def units_for(self, deviations: Float64) -> Float64:

@@ -196,8 +196,10 @@ class State:
         if covariance.mass > 0:
             alpha = self.anchor_alpha or covariance.mass / self.n_features
             point, image, error, tail = solver.moved(alpha)
-            anchor.place(point, image, error)
-            sketch.learn_tail(tail)
+            # Where alpha is so small that a solution overflows, the old place is as good.
+            if np.isfinite(point).all() and np.isfinite(image).all():
+                anchor.place(point, image, error)
+                sketch.learn_tail(tail)
         anchor.postpone(self.moments.n_rows)
 
     def _rescale(self, change: Rescaling) -> None:

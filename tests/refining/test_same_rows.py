@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from rereading import answers, assert_same_answers, pieces
-from scipy import sparse
+from scipy import linalg, sparse
 
 from prepared import PREPARATIONS, prepared
 from ridgepass import RidgeStream
@@ -175,6 +175,22 @@ def test_other_rows_are_refused_and_change_nothing(method, change):
                 with pytest.raises(ValueError, match="not the rows"):
                     model.refine(again, [1.0, 3.0], passes=2)
                 assert_same_answers(before, answers(model, [1.0, 3.0]))
+
+
+@BY_METHOD
+@pytest.mark.parametrize(("intercept", "constant"), [(True, 7.0), (True, 0.0), (False, 0.0)])
+def test_a_column_that_was_constant_and_no_longer_is_is_refused(method, intercept, constant):
+    A, b, weights = make_case()
+    A[:, 1] = constant
+    model = RidgeStream(method, sketch_size=4, fit_intercept=intercept, standardize=True)
+    model.update(A, b, weights)
+    other = A.copy()
+    # Neither the mean nor the product with the targets shows this.
+    unseen = linalg.null_space((weights * np.column_stack([np.ones(60), b]).T)[:, :4])
+    other[:4, 1] += 1e-3 * unseen[:, 0]
+    with pytest.raises(ValueError, match="not the rows"):
+        model.refine([(other, b, weights)], 1.0)
+    model.refine([(A, b, weights)], 1.0)
 
 
 @BY_METHOD

@@ -187,13 +187,15 @@ class Refining:
         query = self.query
         if self.refinement is not None:
             return self.refinement.scale, self.refinement.scale_error
-        if totals.deviations is None or totals.deviation_errors is None or query.measured is None:
+        measured, errors = query.measured, totals.deviation_errors
+        if totals.deviations is None or errors is None or measured is None:
             return None, 0.0
-        error = float(totals.deviation_errors[query.measured].max(initial=0.0))
+        error = float(errors[measured].max(initial=0.0))
         # And what the measured deviation is multiplied by is rounded.
         error += 4 * UNIT
-        ratio = np.where(query.measured, totals.deviations, 1.0)
-        check_same_scale(ratio, error + query.scale_error)
+        doubt = error + query.scale_error
+        check_same_scale(query, totals.deviations, errors, measured, doubt)
+        ratio = np.where(measured, totals.deviations, 1.0)
         if not error < query.scale_error:
             return None, 0.0
         return np.asarray(preparation.scale) * ratio, error

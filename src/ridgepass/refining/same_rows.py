@@ -4,10 +4,12 @@ import math
 from typing import NoReturn
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ridgepass.kernels import Float64, column_norms
 from ridgepass.query import Query
 from ridgepass.refining.sums import UNIT, Totals
+from ridgepass.scaling import least_deviation
 from ridgepass.sketch import Dense
 
 # Bounds on rounding, several of them rough: the same rows must never be taken for others.
@@ -62,9 +64,19 @@ def check_same_rows(query: Query, totals: Totals, signs: Float64) -> None:
         _refuse("targets do not belong to their rows, or columns have changed places")
 
 
-def check_same_scale(ratio: Float64, doubt: float) -> None:
-    """Raise unless columns deviate by what they did; ``ratio`` is now over then."""
-    if np.abs(ratio - 1.0).max(initial=0.0) > LENIENCE * doubt:
+def check_same_scale(
+    query: Query, deviations: Float64, errors: Float64, measured: NDArray[np.bool_], doubt: float
+) -> None:
+    """Raise unless columns deviate by what they did, and those that were constant still are.
+
+    Deviations are in the units of the query; ``errors`` are those of their squares, and ``doubt``
+    of the measured ones with the query's own, all relative.
+    """
+    other = (np.abs(deviations - 1.0) > LENIENCE * doubt) & measured
+    still = least_deviation(query.mean) + query.displacement / math.sqrt(query.weight)
+    certain = deviations * (1.0 - LENIENCE * np.sqrt(np.minimum(errors, 1.0)))
+    other |= (certain > LENIENCE * still) & ~measured
+    if other.any():
         _refuse("the features' variance is another")
 
 
