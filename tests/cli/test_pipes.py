@@ -5,6 +5,7 @@ import stat
 import subprocess
 import threading
 
+import numpy as np
 import pytest
 from command import COMMAND, complaint, ridgepass, run_well
 from tables import make_frame
@@ -91,3 +92,32 @@ def test_a_device_needs_no_folder_that_can_be_written_to(monkeypatch):
         check_output("/dev/zero")
     with pytest.raises(PermissionError, match="/dev"):
         check_output("/dev/no-such-file")
+
+
+def test_a_reader_that_goes_away_leaves_no_silence(folder):
+    os.mkfifo(folder / "pipe")
+    # Larger than what a pipe holds, so that it cannot all be written.
+    wide = np.random.default_rng(0).standard_normal((40, 600))
+    np.save(folder / "wide.npy", wide)
+
+    def read_a_little():
+        with open(folder / "pipe", "rb") as pipe:
+            pipe.read(10)
+
+    reader = threading.Thread(target=read_a_little)
+    reader.start()
+    said = complaint("fit", "wide.npy", "-t", "-1", "-q", "-o", "pipe", cwd=folder)
+    reader.join()
+    assert said == "pipe: the reader closed the pipe before all was written"
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no device that is always full")
+def test_a_device_without_room_is_named(folder):
+    said = complaint("fit", "rows.parquet", *OPTIONS, "-o", "/dev/full", cwd=folder)
+    assert said == "/dev/full: No space left on device"
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run(
+            [COMMAND, "inspect", "m.ridge"], cwd=folder, stdout=full, stderr=subprocess.PIPE
+        )
+    assert done.returncode == 2
+    assert done.stderr == b"ridgepass: error: standard output: No space left on device\n"

@@ -146,6 +146,15 @@ def test_only_alike_models_merge():
     assert frozen(fresh) == frozen(StreamingRidge(method="rfd"))
 
 
+def test_parts_for_which_auto_chose_differently_are_told_so():
+    X, y = regression()
+    X = np.c_[X, X]
+    exact, sketched = (StreamingRidge(sketch_size=size).fit(X, y) for size in (256, 2))
+    assert exact.method_ == "exact" != sketched.method_
+    with pytest.raises(ValueError, match="'auto' chose by sketch_size and memory, so use the same"):
+        exact.merge(sketched)
+
+
 def with_value(X, value):
     bad = X.copy()
     bad[17, 2] = value

@@ -1,5 +1,6 @@
 """The commands and their options."""
 
+import errno
 import os
 import re
 import sys
@@ -87,7 +88,7 @@ def fit(
     output
         The model file to write.
     target
-        Column to predict; several with commas (\, is a comma in a name). For .npy a column's
+        Column to predict; several with commas (\\, is a comma in a name). For .npy a column's
         number (-1 is the last) or a .npy file of targets; svmlight files have it in each line.
     alpha
         The ridge parameter, or auto to choose it in the same pass.
@@ -297,9 +298,11 @@ def run(tokens: Sequence[str]) -> int:
     except (KeyboardInterrupt, StopRequestedError) as error:
         say(f"ridgepass: {str(error) or 'interrupted'}")
         return 130
-    except BrokenPipeError:  # whoever read the output has seen enough
+    except BrokenPipeError as error:
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - for what is still in the buffer
-        return 1
+        if error.filename is not None:  # a file that was asked for is not complete
+            return _fail(f"{error.filename}: the reader closed the pipe before all was written")
+        return 1  # whoever read the output has seen enough
     except MemoryError:
         return _fail("not enough memory: lower --sketch-size, or set a budget with --memory")
     except CycloptsError as error:
@@ -323,6 +326,8 @@ def _fail(message: str) -> int:
 def _message(error: Exception) -> str:
     if isinstance(error, OSError) and error.filename is not None:
         return f"{error.filename}: {error.strerror}"
+    if isinstance(error, OSError) and error.errno == errno.ENOSPC:  # files have their names
+        return f"standard output: {error.strerror}"
     # Which estimator it was is nothing that a user of the command knows of.
     return re.sub(r"(^|: )StreamingRidge\w*: ", r"\1", str(error))
 

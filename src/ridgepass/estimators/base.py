@@ -150,10 +150,10 @@ class StreamingEstimator(FittedModel):
     def _check_mergeable(self, other: Self, settings: Settings, theirs: Learned) -> None:
         method = settings.method if self._learned is None else self._learned.plan.method
         if method not in ("auto", theirs.plan.method):
-            raise ValueError(
-                f"method {method!r} cannot take in {theirs.plan.method!r}: "
-                "use one method for all parts"
-            )
+            text = f"method {method!r} cannot take in {theirs.plan.method!r}: "
+            if "auto" in (settings.method, theirs.settings.method):
+                text += "'auto' chose by sketch_size and memory, so use the same for all parts, or "
+            raise ValueError(f"{text}use one method for all parts")
         different = set(settings.differences(theirs.settings)) & set(MATTER_TO_MERGE)
         if different:
             raise ValueError(

@@ -37,8 +37,12 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         Open for writing bytes.
     """
     if is_special(path):
-        with open(path, "wb") as special:
-            yield special
+        try:
+            with open(path, "wb") as special:
+                yield special
+        except OSError as error:
+            error.filename = error.filename or os.fspath(path)
+            raise
         return
     target = Path(os.path.realpath(path))
     _remove_abandoned(target)
