@@ -55,8 +55,10 @@ def gram(
     in float64 too, which training could not afford but a query can.
     """
     if is_sparse(left) and is_sparse(right):
-        wide = left.astype(np.float64) if columns is None else left.multiply(columns**2).tocsc()
-        inner: Float64 = (wide @ right.T.astype(np.float64)).toarray()
+        one, other = (part.astype(np.float64) for part in (left, right))
+        if columns is not None:  # each side once: the square of a small factor underflows
+            one, other = _times_columns(one, columns), _times_columns(other, columns)
+        inner: Float64 = (one @ other.T).toarray()
         return inner
     if is_sparse(right):
         return gram(right, left, exact=exact, columns=columns).T
@@ -70,9 +72,13 @@ def gram(
         if exact:
             a, b = a.astype(np.float64, copy=False), b.astype(np.float64, copy=False)
         if columns is not None:
-            b = b * np.square(columns[span])
+            a, b = _times_columns(a, columns[span]), b * columns[span]
         total += a @ b.T
     return total
+
+
+def _times_columns(part: Part, columns: Float64) -> Part:
+    return part.multiply(columns).tocsc() if is_sparse(part) else part * columns
 
 
 def stacked_gram(
@@ -206,14 +212,18 @@ def add_column_sums(totals: Float64, rows: Rows, weights: Float64, origin: Rows)
             total[span] = np.add.reduce(terms, axis=0)[:n_here]
 
 
-def mixed_column_squares(mix: Float64, rows: Sequence[Part]) -> Float64:
-    """Return the sum of squares of each column of ``mix @ vstack(rows)``."""
+def mixed_column_squares(
+    mix: Float64, rows: Sequence[Part], columns: Float64 | None = None
+) -> Float64:
+    """Return the squares of each column of ``mix @ vstack(rows)``, multiplied by ``columns``."""
     factors, total = _split(mix, rows), np.empty(rows[0].shape[1])
     for span in panels(len(total), CONVERSION_PANEL):
         mixed = sum(
             (panel(part, span).T @ factor.T).T if is_sparse(part) else factor @ part[:, span]
             for factor, part in zip(factors, rows, strict=True)
         )
+        if columns is not None:
+            mixed = mixed * columns[span]
         total[span] = np.square(mixed).sum(axis=0)
     return total
 

@@ -104,8 +104,9 @@ class Query:
                 fresh = scaling.units / units
                 sketch, left_out = _in_units(state, fresh)
                 moved = moved + left_out
-                before = float((squares / np.square(scaling.units)).sum())
-                anchor = None if anchor is None else anchor.rescaled(fresh, before)
+                if anchor is not None:
+                    before = float((squares / np.square(scaling.units)).sum())
+                    anchor = anchor.rescaled(fresh, before)
             columns = units / scale
             scale_error = float(np.sqrt(moved[varies] / squares[varies]).max(initial=0.0))
         covariance = sketch.covariance(block, fresh)

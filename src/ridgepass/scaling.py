@@ -67,12 +67,17 @@ class Scaling:
         Columns.
     given : ndarray of shape (n_features,), optional
         Deviations to use in place of those of the data, from the start and for good.
+    least_unit : float
+        No unit is smaller: the largest number that a row may have divided by it does not overflow.
     """
 
     KEEPS: ClassVar = ("units", "squares", "is_set", "n_blocks")
 
-    def __init__(self, n_features: int, given: Float64 | None = None) -> None:
+    def __init__(
+        self, n_features: int, given: Float64 | None = None, least_unit: float = 0.0
+    ) -> None:
         self.given = given
+        self.least_unit = least_unit
         self.units: Float64 = np.ones(n_features) if given is None else given
         self.squares: Float64 = np.zeros(n_features)  # sums about the mean, in original units
         self.is_set = np.zeros(n_features, dtype=bool)  # which units are deviations
@@ -114,7 +119,7 @@ class Scaling:
         if self.given is not None:
             return self.units
         fits = self.is_set & (deviations <= STALE * self.units)
-        return np.where(fits, self.units, deviations)
+        return np.where(fits, self.units, np.maximum(deviations, self.least_unit))
 
     def update(
         self, squares: Float64, weight: float, mean: Float64
@@ -146,7 +151,8 @@ class Scaling:
         if self.given is not None:
             return None, None
         mine, units, was_set = self.squares, self.units, self.is_set
-        self.units = np.where(self.is_set, self.units, np.where(other.is_set, other.units, 1.0))
+        theirs = np.where(other.is_set, np.maximum(other.units, self.least_unit), 1.0)
+        self.units = np.where(self.is_set, self.units, theirs)
         self.is_set = self.is_set | other.is_set
         self.squares = mine + other.squares + np.square(shift)
         self.n_blocks += other.n_blocks
@@ -167,7 +173,7 @@ class Scaling:
             fresh = varies & (~self.is_set | (deviations > STALE * self.units))
         if not fresh.any():
             return None
-        units = np.where(fresh, deviations, self.units)
+        units = np.where(fresh, np.maximum(deviations, self.least_unit), self.units)
         ratio: Float64 = self.units / units
         self.units = units
         self.is_set = self.is_set | fresh

@@ -264,7 +264,8 @@ class State:
             mine.feature_mean = mine.feature_mean.joined(theirs.feature_mean, *weights)
             mine.target_mean = mine.target_mean.joined(theirs.target_mean, *weights)
         mine.weight += theirs.weight
-        mine.change_units(units)
+        # Waiting rows are rounded once more: errors of the same rows add, not their squares.
+        self.carried = np.square(np.sqrt(self.carried) + np.sqrt(mine.change_units(units)))
         if self.anchor is not None and not alone:
             self._move_anchor(self.anchor)
 
@@ -305,11 +306,13 @@ class State:
             size += intake.offset_mass
             return self.carried + steps**2 * size + self._underflow() * self.n_features
         squares, offsets = self.column_squares(), intake.offset_squares_with_waiting()
-        # s₂ − s₁²/w is off by roundings of s₂, and so is the deviation's square.
+        # s₂ − s₁²/w is off by roundings of s₂, and so is the deviation's square. Each block's are
+        # added to those before, and its weight to theirs.
         roots = np.sqrt(squares)
         doubt = self._sum_steps() * np.divide(
             squares + offsets, roots, out=np.zeros_like(roots), where=roots > 0
         )
+        doubt += 2 * self.moments.n_blocks * DOUBLE * roots
         underflow = self._underflow() * np.square(np.maximum(intake.units, 1.0))
         return self.carried + 2 * (steps**2 * (squares + offsets) + np.square(doubt)) + underflow
 
@@ -334,7 +337,8 @@ class State:
 
     def _steps(self) -> float:
         """Count the roundings that an entry may go through, in units of itself."""
-        storing = 6 if self.intake.touches_rows else 2
+        # At the least a row is converted, and its weight's root too before they are multiplied.
+        storing = 6 if self.intake.touches_rows else 4
         means = self._sum_steps() if self.intake.centre else 0.0
         return storing * unit_roundoff(self.sketch.dtype) + means
 

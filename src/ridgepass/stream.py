@@ -338,9 +338,17 @@ class RidgeStream(SecondLook):
             single=single,
             is_sparse=sparse,
             centre=self.fit_intercept,
-            scaling=Scaling(n_features, given) if self._scales else None,
+            scaling=Scaling(n_features, given, least_unit(dtype)) if self._scales else None,
             alpha=self.alpha,
         )
+
+
+def least_unit(dtype: np.dtype[Any]) -> float:
+    """Return the smallest unit in which no number that rows may have overflows.
+
+    In float64 any deviation that columns can have is larger.
+    """
+    return 4 * validation.largest_number(dtype) / (float(np.finfo(dtype).max) / 4)
 
 
 def _check_fits(query: Query, dtype: np.dtype[Any]) -> None:

@@ -1,6 +1,7 @@
 """Pipes and devices: written to as they are, never read back."""
 
 import os
+import shlex
 import stat
 import subprocess
 import threading
@@ -121,3 +122,29 @@ def test_a_device_without_room_is_named(folder):
         )
     assert done.returncode == 2
     assert done.stderr == b"ridgepass: error: standard output: No space left on device\n"
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&-", ">&- 2>&- <&-"])
+def test_standard_streams_may_be_closed(folder, closed):
+    words = ["fit", "rows.parquet", *OPTIONS, "-o", "closed.ridge"]
+    command = f"{shlex.join([str(COMMAND), *words])} {closed}"
+    done = subprocess.run(command, shell=True, cwd=folder, stderr=subprocess.PIPE, timeout=PATIENCE)
+    assert done.returncode == 0, done.stderr.decode()
+    assert (folder / "closed.ridge").read_bytes() == (folder / "m.ridge").read_bytes()
+
+
+def test_nothing_to_read_from_a_closed_stream_is_said(folder):
+    command = f"{shlex.join([str(COMMAND), 'fit', '-', *OPTIONS, '-o', 'x.ridge'])} <&-"
+    done = subprocess.run(command, shell=True, cwd=folder, stderr=subprocess.PIPE, timeout=PATIENCE)
+    assert done.returncode == 2
+    assert done.stderr.startswith(b"ridgepass: error: ")
+    assert b"Traceback" not in done.stderr
+
+
+def test_an_output_that_cannot_be_is_refused_before_anything_is_read(folder):
+    (folder / "loop").symlink_to("loop")
+    (folder / "bad.csv").write_text("a,price\n1,2\n,3\n")  # an error when it is read
+    said = complaint("fit", "bad.csv", "-t", "price", "-o", "", cwd=folder)
+    assert said == "the output has no name: pass -o FILE"
+    said = complaint("fit", "bad.csv", "-t", "price", "-o", "loop", cwd=folder)
+    assert said == "loop: Too many levels of symbolic links"

@@ -3,6 +3,8 @@
 Each case once had a certificate below the truth.
 """
 
+import copy
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -278,3 +280,90 @@ def test_rows_that_float32_cannot_hold_without_their_weight():
     zeros = StreamingRidge(1.0, method="fd", sketch_size=3, dtype="float32")
     zeros.fit(np.zeros((9, 2)), np.arange(9.0), np.full(9, 1e199))
     assert not zeros.coef_.any()
+
+
+@pytest.mark.parametrize("method", ["fd", "rfd", "isvd"])
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("intercept", [False, True])
+def test_a_column_may_outgrow_its_unit_beyond_any_square(method, kind, intercept):
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        X, y = rng.standard_normal((37, 2)), rng.standard_normal(37)
+        X[:-3, 0] *= 1e-90
+        X[-3:, 0] *= 1e80
+        options = {"method": method, "sketch_size": 2, "fit_intercept": intercept}
+        model = StreamingRidge(1.0, standardize=True, **options)
+        model.partial_fit(kind(X[:-3]), y[:-3]).partial_fit(kind(X[-3:]), y[-3:])
+        assert np.isfinite(assert_holds(model, kind(X), y).coef_bound)
+
+
+@pytest.mark.parametrize("method", ["fd", "rfd", "isvd", "2lfd"])
+@pytest.mark.parametrize("alpha", [1e3, 1e6, 1e9])
+def test_weights_of_float32_rows_are_rounded_too(method, alpha):
+    # Both numbers, and their product, are rounded by nearly as much as can be.
+    X, y = np.full((4, 1), 1.0020809761432614), np.ones(4)
+    weights = np.full(4, 1.0052196949009615)
+    model = StreamingRidge(
+        alpha, method=method, sketch_size=2, fit_intercept=False, dtype="float32"
+    )
+    assert_holds(model.fit(X, y, weights), X, y, weights)
+
+
+def test_squares_of_many_blocks_are_rounded_one_after_the_other():
+    n_blocks, values = 4000, np.random.default_rng(9).uniform(0.5, 2.0, 300)
+    sums = np.cumsum(np.broadcast_to(4 * np.square(values), (n_blocks, 300)), axis=0)[-1]
+    # The one whose sums are rounded to one side most often.
+    value = values[np.abs(sums / (n_blocks * 4 * np.square(values)) - 1).argmax()]
+    rows = np.tile([[value], [-value]], (2 * n_blocks, 1))
+    model = StreamingRidge(1e9, method="fd", sketch_size=2, standardize=True, fit_intercept=False)
+    model.fit(rows, rows[:, 0])
+    off = abs(model.scale_[0] / value - 1)  # its root mean square is the number itself
+    claimed = model._learned.stream._query().scale_error
+    assert 3e-14 < off <= claimed
+
+
+def test_waiting_rows_are_rounded_again_by_each_merger_that_changes_units():
+    options = {"method": "fd", "sketch_size": 2, "fit_intercept": False, "standardize": True}
+    waits = np.array([[1.0000003e12]])
+    model = StreamingRidge(1e6, dtype="float32", **options).fit(waits, [1.0])
+    X, rng, size = [waits], np.random.default_rng(0), 1e-22
+
+    def off(merged):
+        intake = merged._learned.stream._raw_state.intake
+        return float(intake._rows[0, 0]) * float(intake.units[0]) / waits[0, 0] - 1
+
+    while size < 1e9:  # of some parts, the one that rounds upwards the most
+        parts = [np.full((4, 1), size * factor) for factor in rng.uniform(1, 1.3, 20)]
+        merged = []
+        for part in parts:
+            other = StreamingRidge(1e6, dtype="float32", **options).fit(part, np.zeros(4))
+            merged.append(copy.deepcopy(model).merge(other))
+        worst = int(np.argmax([off(one) for one in merged]))
+        model, size = merged[worst], 4.8 * parts[worst][0, 0]
+        X.append(parts[worst])
+    assert off(model) > 20 * np.finfo(np.float32).eps / 2
+    X = np.vstack(X)
+    assert_holds(model, X, np.append(1.0, np.zeros(len(X) - 1)), rows=X[:1])
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("at_once", [False, True])
+def test_float32_holds_a_column_that_grows_from_nothing_to_much(kind, at_once):
+    rng = np.random.default_rng(8)
+    X = rng.standard_normal((200, 3)).astype(np.float32)
+    X[:180, 0] *= 1e-30
+    X[180:, 0] *= 1e12
+    y = X[:, 1] + X[:, 0] / 1e12
+    parts = [slice(None)] if at_once else [slice(180), slice(180, 190), slice(190, None)]
+    models = [
+        StreamingRidge(standardize=True, method="rfd", sketch_size=3).fit(kind(X[part]), y[part])
+        for part in parts
+    ]
+    merged = models[0]
+    for other in models[1:]:
+        merged.merge(other)
+    assert np.isfinite(assert_holds(merged, kind(X), y).coef_bound)
+    trained = StreamingRidge(standardize=True, method="rfd", sketch_size=3)
+    for part in parts:
+        trained.partial_fit(kind(X[part]), y[part])
+    assert np.isfinite(assert_holds(trained, kind(X), y).coef_bound)

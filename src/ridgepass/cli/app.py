@@ -292,6 +292,9 @@ def demo(
 def run(tokens: Sequence[str]) -> int:
     """Run one command and return its exit code: 0, 2 for bad input, 130 if interrupted."""
     warnings.showwarning = _warn
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:  # closed by whoever called
+            setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115 - as long as the process
     given = [DASH if token == "-" else token for token in tokens]
     try:
         app(given, exit_on_error=False, print_error=False, result_action="return_value")

@@ -87,6 +87,8 @@ def check_paths(paths: Iterable[str]) -> None:
 def check_output(path: str, inputs: Iterable[str] = ()) -> None:
     """Raise now rather than after hours if a file cannot be written."""
     check_paths([path])
+    if not path:
+        raise ValueError("the output has no name: pass -o FILE")
     if os.path.isdir(path):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
     # A file is made beside the one it replaces; a pipe or a device is written to as it is.
@@ -98,6 +100,8 @@ def check_output(path: str, inputs: Iterable[str] = ()) -> None:
     if not os.access(written, os.W_OK):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), written)
     real = os.path.realpath(path)
+    if os.path.islink(real):
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
     if any(os.path.realpath(name) == real for name in inputs):
         raise ValueError(f"{path} is an input too: name another output")
 

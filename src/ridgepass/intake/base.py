@@ -6,7 +6,6 @@ bitwise the same state.
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -117,8 +116,11 @@ class Intake(ABC):
         """Return the rows that wait as the batch that brings them back."""
 
     @abstractmethod
-    def change_units(self, before: Float64 | float) -> None:
-        """Bring waiting rows from the units before to the present ones."""
+    def change_units(self, before: Float64 | float) -> Float64 | float:
+        """Bring waiting rows from the units before to the present ones.
+
+        Returns the squares, in original units, of what that has rounded in each column.
+        """
 
     @abstractmethod
     def offset(self) -> Float64:
@@ -373,19 +375,6 @@ def _weight_to_measure_from(weights: Float64) -> float:
         if not len(heavier):
             return float(measured)
         measured = weights[heavier[0]]
-
-
-@contextmanager
-def overflow_in_units(dtype: np.dtype[Any]) -> Iterator[None]:
-    """Raise ValueError where a number overflows in the unit that its column has so far."""
-    try:
-        with np.errstate(over="raise"):
-            yield
-    except FloatingPointError:
-        raise ValueError(
-            f"X has a number so many times larger than its column before that {dtype.name} cannot "
-            "hold both: use dtype='float64'"
-        ) from None
 
 
 def _weighted(targets: Float64, factor: Float64 | float) -> Float64:

@@ -7,7 +7,7 @@ import numpy as np
 
 from ridgepass.blocks import Block
 from ridgepass.centring import Mean, shift_factor
-from ridgepass.intake.base import Batch, Intake, overflow_in_units
+from ridgepass.intake.base import Batch, Intake
 from ridgepass.kernels import (
     Float64,
     Rows,
@@ -15,6 +15,7 @@ from ridgepass.kernels import (
     apply_transposed,
     column_squares,
     is_sparse,
+    unit_roundoff,
 )
 from ridgepass.snapshot import array
 
@@ -77,12 +78,16 @@ class DenseIntake(Intake):
             return Batch(rows, targets, weights)
         return Batch(rows, targets, weights, self.reference, self.target_reference)
 
-    def change_units(self, before: Float64 | float) -> None:
+    def change_units(self, before: Float64 | float) -> Float64 | float:
         """Bring waiting rows from the units before to the present ones."""
         ratio = np.divide(before, self.units)
-        if (ratio != 1.0).any():
-            waiting = self._rows[: self.filled]
-            np.multiply(waiting, ratio, out=waiting, casting="same_kind")
+        if not self.filled or (ratio == 1.0).all():
+            return 0.0
+        waiting = self._rows[: self.filled]
+        np.multiply(waiting, ratio, out=waiting, casting="same_kind")
+        squares = column_squares(waiting, self._weights[: self.filled]) * np.square(self.units)
+        # The ratio is rounded, and its product.
+        return np.where(ratio == 1.0, 0.0, np.square(2 * unit_roundoff(self.dtype)) * squares)
 
     def offset(self) -> Float64:
         """Return the mean of the waiting rows less their reference, in units."""
@@ -145,8 +150,7 @@ class DenseIntake(Intake):
         else:
             taken[:] = chunk
         if self.scaling is not None:
-            with overflow_in_units(self.dtype):
-                np.divide(taken, self.scaling.units, out=taken, casting="same_kind")
+            np.divide(taken, self.scaling.units, out=taken, casting="same_kind")
         self._keep_targets(batch, here)
         if self.standardizes:
             weights = self._weights[self.filled : self.filled + len(chunk)]

@@ -10,7 +10,7 @@ from scipy import sparse
 
 from ridgepass.blocks import Block
 from ridgepass.centring import Mean, shift_factor
-from ridgepass.intake.base import Batch, Intake, overflow_in_units
+from ridgepass.intake.base import Batch, Intake
 from ridgepass.kernels import Float64
 from ridgepass.snapshot import Kept, array, entry
 
@@ -67,8 +67,9 @@ class SparseIntake(Intake):
         targets, weights = self._targets[: self.filled], self._waiting_weights()
         return Batch(self._stacked(), targets, weights, None, self.target_reference)
 
-    def change_units(self, before: Float64 | float) -> None:
+    def change_units(self, before: Float64 | float) -> float:
         """Leave waiting rows as they were given."""
+        return 0.0
 
     def offset(self) -> Float64:
         """Return what is taken off the waiting rows to centre them, in units.
@@ -200,8 +201,7 @@ class SparseIntake(Intake):
 
 def _in_columns(data: Float64, like: Any, dtype: np.dtype[Any]) -> Any:
     """Return numbers in the places of ``like``, by columns."""
-    with overflow_in_units(dtype):
-        parts = data.astype(dtype), like.indices, like.indptr
+    parts = data.astype(dtype), like.indices, like.indptr
     return sparse.csr_array(parts, shape=like.shape).tocsc()
 
 

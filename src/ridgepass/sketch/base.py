@@ -118,9 +118,7 @@ class LowRank:
             uneven = self.shift * max(largest - mean, mean - float(factors.min()))
             error = self.error * largest + uneven
         else:
-            kept = mixed_column_squares(self.mix, self.rows)
-            if self.columns is not None:
-                kept *= np.square(self.columns)
+            kept = mixed_column_squares(self.mix, self.rows, self.columns)
             lost = column_mass - kept + self.rounding
             loss_bound = stretched(self.loss_bound, columns, lost)
             error = max(shift, loss_bound - shift) + rounding
