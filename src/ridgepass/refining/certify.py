@@ -82,7 +82,7 @@ def certify(
         relative = relative + steps * np.square(1 + relative)
         relative = relative + over(lost * (1 + relative), norms)
         relative = np.where(absolute == 0, 0.0, relative)
-        offset = _intercept_error(query, means, norms, absolute)
+        offset = _intercept_error(query, means, scale, norms, absolute)
         if intercept_error is not None:
             offset = offset + intercept_error
         # It is the same for every row, and centred rows sum up to zero. Others need not.
@@ -135,13 +135,15 @@ def _leverages(
     return found
 
 
-def _intercept_error(query: Query, means: Refinement, norms: Float64, absolute: Float64) -> Float64:
-    """Bound what rounding of the means does to any prediction."""
+def _intercept_error(
+    query: Query, means: Refinement, scale: Float64 | None, norms: Float64, absolute: Float64
+) -> Float64:
+    """Bound what rounding of the means does to any prediction; ``scale`` is the answer's."""
     if not query.centred:
         return np.zeros_like(norms)
     finite = np.isfinite(absolute)
     reach = norms + np.where(finite, absolute, 0.0)
-    mean = means.mean if query.scale is None else means.mean / query.scale
+    mean = means.mean if scale is None else means.mean / scale
     size = np.abs(means.target_mean) + float(column_norms(mean[:, None])[0]) * reach
     error = means.target_mean_error + means.mean_error * reach + (len(mean) + 8) * UNIT * size
     error += np.where(reach > 0, (len(mean) + 8) * TINY, 0.0)
