@@ -130,7 +130,10 @@ def exact_of(options, table, model, out, *, merged_float32=False):
         told = model.scale_
         alike = np.abs(deviations - 1.0) < 1e-3
         constant = (told == 1.0) & ~(alike & (deviations > limits))
-        wrong = np.where(constant, deviations > most, ~(deviations > limits / 16))
+        varies = deviations > limits / 16
+        if merged_float32:
+            varies |= told <= most
+        wrong = np.where(constant, deviations > most, ~varies)
         if wrong.any():
             j = int(np.argmax(wrong))
             out.fail(
@@ -138,7 +141,7 @@ def exact_of(options, table, model, out, *, merged_float32=False):
                 f"column {j} has the scale {told[j]:g}, and deviates by {deviations[j]:g} from a "
                 f"mean of {means[j]:g}",
             )
-            constant = constant | (deviations == 0)
+        constant = constant | (deviations == 0)
     return Exact(table.X, y, table.weights, centred=options.centred, scale=scale, constant=constant)
 
 
