@@ -92,19 +92,27 @@ class Answers(Guarded):
         check_range(found)
         return found
 
-    def certificate(self, alpha: float) -> Certificate:
+    def certificate(self, alpha: float, confidence: float = 1 - 1e-6) -> Certificate:
         """Bound the distance of ``solve(alpha)`` from exact ridge on the rows seen.
 
         With ``fit_intercept`` that is ridge on centred rows and targets. With a scaling the bounds
         are for the coefficients of the scaled columns, ``solve(alpha) * scale``. Infinite for the
         random projections ``"rp"`` and ``"cs"``, of which nothing is known, unless ``refine`` has
-        looked at the rows again.
+        looked at the rows again or there are probes.
+
+        Parameters
+        ----------
+        alpha : float
+            The ridge parameter.
+        confidence : float
+            The least probability that the bounds are to hold with, over the drawing of the probes.
+            One is for what is certain alone, and so are all bounds of a stream without probes.
         """
-        value = validation.as_alpha(alpha)
+        value, confidence = validation.as_alpha(alpha), validation.as_confidence(confidence)
         query = self._solvable(value)
         refined = self._refined(value)
         if refined is None or self._refinement is None:
-            certificate = query.certificate(value)
+            certificate = query.certificate(value, confidence)
         else:
             unchanged = partial(self.answers_from, query)
             certificate = certify(query, self._refinement, refined, unchanged=unchanged)

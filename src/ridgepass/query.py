@@ -8,10 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ridgepass.blocks import Block
 from ridgepass.kernels import Float64, column_norms, underflow, unit_roundoff
-from ridgepass.scaling import Rescaling
+from ridgepass.probes import Probes, residual_factor
+from ridgepass.scaling import Rescaling, Scaling
 from ridgepass.sketch import Dense, Sketch
-from ridgepass.solve import Certificate, Solver, error_bounds, factorise
+from ridgepass.solve import Certificate, DenseSolver, Solver, error_bounds, factorise
 from ridgepass.solve.bounds import over
 from ridgepass.solve.worst_case import known
 from ridgepass.state import State
@@ -34,6 +36,19 @@ def _in_units(state: State, fresh: Float64) -> tuple[Sketch, Float64]:
     sketch = copy.deepcopy(sketch)
     sketch.rescale(np.where(change.first, 0.0, 1.0), change.column_mass)
     return sketch, change.first_squares
+
+
+def _with_pending(
+    probes: Probes | None, block: Block, scaling: Scaling | None, fresh: Float64 | None
+) -> Probes | None:
+    """Return the probes with the waiting rows, all columns multiplied by ``fresh``."""
+    if probes is None:
+        return None
+    if fresh is not None and scaling is not None:
+        # A column that has been zero so far may have any number in a probe.
+        probes = probes.rescaled(np.where(scaling.squares > 0, fresh, 1.0))
+        block = block.in_units(fresh)
+    return probes.including(block)
 
 
 @dataclass(frozen=True)
@@ -67,6 +82,10 @@ class Query:
         With ``standardize``: which columns are divided by their deviation.
     centred : bool
         Whether there is an intercept.
+    probes : Probes or None
+        What measures the residual of any answer.
+    longest_block : int
+        Rows of the longest block.
     """
 
     solver: Solver
@@ -84,6 +103,8 @@ class Query:
     scale_error: float
     measured: NDArray[np.bool_] | None
     centred: bool
+    probes: Probes | None
+    longest_block: int
 
     @classmethod
     def of(cls, state: State) -> "Query":
@@ -109,10 +130,12 @@ class Query:
                     anchor = anchor.rescaled(fresh, before)
             columns = units / scale
             scale_error = float(np.sqrt(moved[varies] / squares[varies]).max(initial=0.0))
+        probes = _with_pending(state.probes, block, scaling, fresh)
         covariance = sketch.covariance(block, fresh)
         if columns is not None and (columns != 1.0).any():
             anchor = None if anchor is None else anchor.rescaled(columns, covariance.mass)
             covariance = covariance.rescaled(columns, squares / np.square(units))
+            probes = None if probes is None else probes.rescaled(columns)
         stretch = 1.0
         if columns is not None:
             ratio = columns if fresh is None else columns * fresh
@@ -145,6 +168,8 @@ class Query:
             scale_error=scale_error,
             measured=varies,
             centred=intake.centre,
+            probes=probes,
+            longest_block=moments.longest_block,
         )
 
     @np.errstate(over="ignore", invalid="ignore")
@@ -155,11 +180,20 @@ class Query:
         return coefs
 
     @np.errstate(over="ignore", invalid="ignore")  # bounds are infinite then
-    def certificate(self, alpha: float) -> Certificate:
-        """Bound the distance from exact ridge, for every target."""
+    def certificate(self, alpha: float, confidence: float = 1.0) -> Certificate:
+        """Bound the distance from exact ridge, for every target.
+
+        Below a ``confidence`` of one, probes may bound it too.
+        """
         (coef,) = self.solver.solve([alpha])
         absolute, relative = error_bounds(self.solver, alpha, coef, self.cross_error, self.moved)
-        norms = known(column_norms(coef))
+        norms, estimate, rests_on = known(column_norms(coef)), None, "sketch"
+        if self.probes is not None and confidence < 1.0 and alpha > 0:
+            measured, estimate = self.by_probes(alpha, coef, 1.0 - confidence)
+            if (measured < absolute).any():
+                rests_on = "probes"
+            absolute = np.fmin(absolute, measured)
+            relative = np.fmin(relative, over(measured, norms - measured))
         lost = self.lost_coefs(len(coef), self.scale)
         if self.scale_error > 0:  # exact ridge has exact scales, and is another in the model's
             absolute = absolute + self.scale_error * (norms + absolute)
@@ -181,7 +215,32 @@ class Query:
             offset=known(offset) + np.where(self.target_mass > 0, underflow(len(coef) + 8), 0.0),
             rounding=(len(coef) + 8) * unit_roundoff(np.dtype(np.float64)) * norms + lost,
             n_features=len(coef),
+            confidence=1.0 if rests_on == "sketch" else confidence,
+            rests_on="exact rows" if isinstance(self.solver, DenseSolver) else rests_on,
+            estimate=estimate,
         )
+
+    def by_probes(self, alpha: float, coef: Float64, doubt: float) -> tuple[Float64, Float64]:
+        """Bound ‖x̂ − x‖ for every target by the residual, and estimate it.
+
+        (K + γI)(x − x̂) is the residual r, so that ‖x − x̂‖ ≤ ‖r‖/γ. All bounds together fail with
+        probability ``doubt``.
+        """
+        probes = self.probes
+        assert probes is not None
+        found = column_norms(probes.residuals(alpha, coef, self.solver.exact_cross))
+        mass, norms = self.solver.covariance.mass, column_norms(coef)
+        factor = residual_factor(len(probes.points), doubt / len(found))
+        factor *= float(probes.stretch.max())
+        along = np.maximum(np.einsum("dt,dt->t", coef, self.solver.exact_cross), 0.0)
+        fitted = math.sqrt(mass) * norms
+        for _ in range(2):
+            residual = factor * (found + probes.rounding(mass, self.longest_block, coef, fitted))
+            # ‖Ax̂‖² = x̂·c − γ‖x̂‖² − x̂·r.
+            fitted = np.fmin(fitted, np.sqrt(along + norms * residual))
+        bound = residual + self.moved * norms + self.cross_error
+        typical = float(np.sqrt(np.square(probes.stretch).mean())) / math.sqrt(len(probes.points))
+        return known(bound / alpha), known(typical * found / alpha)
 
     def lost_coefs(self, n_features: int, scale: Float64 | None) -> Float64:
         """Bound what coefficients lose that are too small for their type, in original units."""

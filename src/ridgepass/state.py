@@ -12,6 +12,7 @@ from ridgepass.centring import shift_factor
 from ridgepass.intake import Batch, DenseIntake, Intake, SparseIntake
 from ridgepass.kernels import TINY, Float64, Rows, smallest_number, unit_roundoff
 from ridgepass.moments import Moments
+from ridgepass.probes import Probes
 from ridgepass.scaling import Rescaling, Scaling
 from ridgepass.sketch import AnchoredFrequentDirections, Sketch
 from ridgepass.snapshot import Kept, entry, flag, like, own_arrays, put_each, take, take_each
@@ -39,6 +40,8 @@ class State:
         Whether rows were rounded on their way into the sketch.
     anchor, anchor_alpha : Anchor or None, float or None
         The anchor, and the alpha it is kept at; None for the mean eigenvalue.
+    probes : Probes or None
+        What measures residuals.
     """
 
     sketch: Sketch
@@ -50,6 +53,7 @@ class State:
     rounded: bool = False
     anchor: Anchor | None = None
     anchor_alpha: float | None = None
+    probes: Probes | None = None
 
     @classmethod
     def empty(
@@ -62,6 +66,7 @@ class State:
         centre: bool,
         scaling: Scaling | None,
         alpha: float | None = None,
+        probes: Probes | None = None,
     ) -> "State":
         """Return the state of no rows."""
         kind = SparseIntake if is_sparse else DenseIntake
@@ -82,6 +87,7 @@ class State:
             np.zeros(n_targets),
             anchor=anchor,
             anchor_alpha=alpha,
+            probes=probes,
         )
 
     @property
@@ -109,7 +115,8 @@ class State:
         """Bytes of all arrays."""
         anchor = 0 if self.anchor is None else self.anchor.nbytes
         carried = self.carried.nbytes + self.target_carried.nbytes
-        return self.sketch.nbytes + self.moments.nbytes + self.intake.nbytes + anchor + carried
+        more = anchor + carried + (0 if self.probes is None else self.probes.nbytes)
+        return self.sketch.nbytes + self.moments.nbytes + self.intake.nbytes + more
 
     def snapshot(self) -> Kept:
         """Return all that is held as plain data, valid until the state changes."""
@@ -121,6 +128,8 @@ class State:
         kept |= take_each(self, ("rounded", "moments", "sketch", "intake"))
         if self.carried.any() or self.target_carried.any():
             kept |= take_each(self, ("carried", "target_carried"))
+        if self.probes is not None:
+            kept["probes"] = take(self.probes)
         return kept if self.anchor is None else kept | {"anchor": take(self.anchor)}
 
     def restore(self, kept: Kept) -> None:
@@ -133,6 +142,9 @@ class State:
             raise ValueError("rows have no weight")
         if self.anchor is not None:
             self.anchor = like(self.anchor, entry(kept, "anchor"), "anchor")
+        if self.probes is not None:  # they were dropped where there are none
+            found = kept.get("probes")
+            self.probes = None if found is None else like(self.probes, found, "probes")
         if "carried" in kept:
             put_each(self, ("carried", "target_carried"), kept)
         elif self.intake.standardizes and "offset_squares" not in entry(kept, "intake"):
@@ -178,6 +190,8 @@ class State:
     def _take(self, block: Block) -> None:
         """Take in one block."""
         self.sketch.absorb(block)
+        if self.probes is not None:
+            self.probes.absorb(block)
         if self.anchor is None or not self.anchor.placed:
             self.moments.update(block)
             return
@@ -207,6 +221,8 @@ class State:
         self.carried = self.carried + self._stretched_underflow(change.ratio)
         self.anchor, left_out = rescale(self.sketch, self.moments, self.anchor, change)
         self.carried = self.carried + left_out
+        if self.probes is not None:
+            self.probes = self.probes.rescaled(change.ratio)
 
     def _stretched_underflow(self, ratio: Float64) -> Float64:
         """Return what underflow has lost in columns that are now multiplied, in original units."""
@@ -237,7 +253,7 @@ class State:
         target_distance = mine.target_mean.distance_to(theirs.target_mean)
         factor = shift_factor(mine.weight, theirs.weight)
         sketch, moments, anchor = other.sketch, other.moments, other.anchor
-        weights = mine.weight, theirs.weight
+        weights, probes = (mine.weight, theirs.weight), other.probes
         if mine.scaling is not None and theirs.scaling is not None:
             mean = mine.feature_mean.joined(theirs.feature_mean, *weights).value
             weight = mine.weight + theirs.weight
@@ -248,6 +264,7 @@ class State:
                 sketch, moments = copy.deepcopy((sketch, moments))
                 anchor, left_out = rescale(sketch, moments, anchor, there)
                 self.carried = self.carried + left_out
+                probes = None if probes is None else probes.rescaled(there.ratio)
         alone = not self.moments.n_rows
         if self.anchor is not None and anchor is not None:
             if alone:
@@ -256,6 +273,8 @@ class State:
                 self._join_anchor(self.anchor, anchor, sketch, moments)
         self.sketch.merge(sketch)
         self.moments.merge(moments)
+        if self.probes is not None:
+            self.probes = self.probes.merged(probes, alone=alone)
         if mine.centre:
             if factor > 0.0:
                 row = (factor * distance / mine.units)[None].astype(self.sketch.dtype)

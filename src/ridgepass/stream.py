@@ -13,6 +13,7 @@ from ridgepass import validation
 from ridgepass.guard import Change, change_in_place, no_change
 from ridgepass.intake import Batch
 from ridgepass.kernels import Float64, is_sparse
+from ridgepass.probes import Probes
 from ridgepass.query import Query
 from ridgepass.refining import Refinement
 from ridgepass.scaling import Scaling
@@ -53,6 +54,10 @@ class RidgeStream(SecondLook):
         Where ``"anchored"`` keeps its anchor: the ridge parameter that will most likely be asked
         for. Any other can be asked for too; within a factor of ten of this one the error hardly
         changes. None keeps it at the mean eigenvalue of AᵀA.
+    probes : int
+        Random vectors whose product with AᵀA is kept up to date, to measure the residual of any
+        answer. For every method, ``certificate`` then has a bound that holds with a probability,
+        and an estimate. Each costs two numbers for a feature, and time like a row of the sketch.
 
     Notes
     -----
@@ -95,6 +100,7 @@ class RidgeStream(SecondLook):
         dtype: Any = None,
         seed: int | None = 0,
         alpha: float | None = None,
+        probes: int = 0,
     ) -> None:
         if method not in SKETCHES:
             raise ValueError(f"method={method!r} is unknown: choose one of {', '.join(SKETCHES)}")
@@ -110,6 +116,7 @@ class RidgeStream(SecondLook):
         self.dtype = validation.as_dtype(dtype)
         self.seed = validation.as_seed(seed)
         self.alpha = None if alpha is None else validation.as_alpha(alpha)
+        self.probes = validation.as_probes(probes)
         self._names = ("A", "b", "weights")  # what errors call the arguments
         self._raw_state: State | None = None
         self._answers: Query | None = None
@@ -340,7 +347,11 @@ class RidgeStream(SecondLook):
             centre=self.fit_intercept,
             scaling=Scaling(n_features, given, least_unit(dtype)) if self._scales else None,
             alpha=self.alpha,
+            probes=self._new_probes(n_features, dtype),
         )
+
+    def _new_probes(self, n_features: int, dtype: np.dtype[Any]) -> Probes | None:
+        return Probes.draw(self.probes, n_features, dtype, self.seed) if self.probes else None
 
 
 def least_unit(dtype: np.dtype[Any]) -> float:

@@ -143,6 +143,22 @@ def as_alpha(alpha: float) -> float:
     return value
 
 
+def as_probes(probes: Any) -> int:
+    """Return a number of probes."""
+    if not isinstance(probes, int | np.integer) or isinstance(probes, bool) or probes < 0:
+        raise ValueError(f"probes={probes!r}: pass a whole number, or 0 for none")
+    return int(probes)
+
+
+def as_confidence(confidence: Any) -> float:
+    """Return the probability that a bound is to hold with."""
+    if isinstance(confidence, bool) or not isinstance(confidence, int | float | np.number):
+        raise ValueError(f"confidence={confidence!r}: pass a number above 0, of at most 1")  # noqa: TRY004
+    if not 0 < confidence <= 1:
+        raise ValueError(f"confidence={confidence:g}: pass a number above 0, of at most 1")
+    return float(confidence)
+
+
 def as_passes(passes: Any) -> int:
     """Return a number of passes over the rows."""
     if not isinstance(passes, int | np.integer) or isinstance(passes, bool) or passes < 1:

@@ -107,6 +107,7 @@ def certify(
         n_features=len(coef),
         passes=found.passes,
         leverages=by_sketch,
+        rests_on="passes",
     )
 
 

@@ -15,7 +15,7 @@ PIECE = 1 << 20
 
 @dataclass(frozen=True)
 class Certificate:
-    """Bounds that hold for the rows seen, with nothing unknown in them, rounding included.
+    """Bounds that hold for the rows seen, rounding included: for certain, or as often as they say.
 
     Attributes
     ----------
@@ -53,6 +53,12 @@ class Certificate:
         have alone. It goes with ``leverages``.
     leverages : callable or None
         Returns at least a·(AᵀA + alpha·I)⁻¹a for columns a, where that is known.
+    confidence : float
+        With what probability the bounds hold: one if they are certain.
+    rests_on : str
+        What they rest on: "exact rows", the "sketch", "probes" or further "passes".
+    estimate : float, ndarray of shape (n_targets,) or None
+        Of ‖x̂ − x‖₂, by probes: no bound, and often several times nearer.
     read : callable or None
         Turns what ``prediction_bound`` is given into rows; an estimator checks feature names here.
     """
@@ -70,6 +76,9 @@ class Certificate:
     passes: int = 1
     coef_energy: float | Float64 | None = field(default=None, repr=False)
     leverages: Callable[[Float64], Float64] | None = field(default=None, repr=False)
+    confidence: float = 1.0
+    rests_on: str = "sketch"
+    estimate: float | Float64 | None = None
     read: Callable[[Any], Any] | None = field(default=None, repr=False)
 
     def prediction_bound(self, rows: Any) -> Float64:
@@ -129,7 +138,10 @@ class Certificate:
 
     def of_target(self, index: int) -> "Certificate":
         """Return the certificate of one target, with floats for arrays."""
-        names = ("coef_bound", "relative", "energy_bound", "offset", "rounding", "coef_energy")
+        names = (
+            *("coef_bound", "relative", "energy_bound", "offset", "rounding", "coef_energy"),
+            "estimate",
+        )
         values = {name: getattr(self, name) for name in names}
         one: dict[str, Any] = {
             name: float(np.atleast_1d(value)[index])

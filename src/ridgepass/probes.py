@@ -1,0 +1,126 @@
+"""Random vectors whose image under AᵀA is followed: they measure the residual of any answer.
+
+For a standard Gaussian vector φ and a residual r = c − (K + γI)x̂ of coefficients that do not depend
+on φ, φ·r is exactly N(0, ‖r‖²), and with Kφ at hand it is known: φ·r = φ·c − (Kφ)·x̂ − γφ·x̂. So p
+of them give ‖r‖ with an exact χ² law, whatever the sketch has lost.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from scipy.special import gammaincinv
+
+from ridgepass.blocks import Block
+from ridgepass.kernels import Float64, Rows, column_norms, is_sparse, panels, unit_roundoff
+
+# Of the published stream of numbers. All parts of a merger share it, and no data is correlated with
+# it by accident; whoever gets data from somebody who knows it passes a seed of their own.
+KEY = 0x72696467_65706173
+PANEL = 1024  # columns at a time, so that what is added to them stays in the cache
+ALLOWED = 6.0  # standard deviations of rounding errors that are taken to be independent
+
+
+@dataclass
+class Probes:
+    """Φ and KΦ, in the units of the stream.
+
+    Attributes
+    ----------
+    points : ndarray of shape (n_probes, n_features)
+        Gaussian rows, standard in the units in which they were drawn.
+    images : ndarray of shape (n_probes, n_features)
+        K times each, summed up in float64.
+    stretch : ndarray of shape (n_features,)
+        What columns were multiplied by since they were drawn.
+    seed : int
+        Which numbers they are; zero for the published ones.
+    """
+
+    points: Rows
+    images: Float64
+    stretch: Float64
+    seed: int = 0
+
+    @classmethod
+    def draw(cls, n_probes: int, n_features: int, dtype: np.dtype[Any], seed: int = 0) -> Self:
+        """Return probes of no rows."""
+        rng = np.random.Generator(np.random.Philox(key=[KEY, seed]))
+        # As float32 numbers in any dtype, so that streams of either can be merged.
+        points = rng.standard_normal((n_probes, n_features), dtype=np.float32).astype(dtype)
+        return cls(points, np.zeros((n_probes, n_features)), np.ones(n_features), seed)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the arrays kept."""
+        return self.points.nbytes + self.images.nbytes + self.stretch.nbytes
+
+    def absorb(self, block: Block) -> None:
+        """Take in one block."""
+        if block.is_implicit or is_sparse(block.rows):
+            self.images += block.lift(block.apply(self.points.T.astype(np.float64))).T
+            return
+        products = np.ascontiguousarray((block.rows @ self.points.T).T)
+        for span in panels(self.images.shape[1], PANEL):
+            self.images[:, span] += products @ block.rows[:, span]
+
+    def including(self, block: Block) -> "Probes":
+        """Return the probes with a partial block added, leaving these as they are."""
+        twin = Probes(self.points, self.images.copy(), self.stretch, self.seed)
+        if len(block):
+            twin.absorb(block)
+        return twin
+
+    def rescaled(self, ratio: Float64) -> "Probes":
+        """Return the probes of A·diag(ratio)."""
+        points = (self.points / ratio).astype(self.points.dtype)
+        return Probes(points, self.images * ratio, self.stretch * ratio, self.seed)
+
+    def merged(self, other: "Probes | None", *, alone: bool) -> "Probes | None":
+        """Return the probes of both streams' rows; None if they are not of the same vectors.
+
+        ``alone`` tells that this one has no rows yet: it goes on with the other's.
+        """
+        if other is None or self.seed != other.seed or len(self.points) != len(other.points):
+            return None
+        points = other.points.astype(self.points.dtype)
+        if not np.array_equal(points if alone else self.points, other.points):
+            return None
+        images = other.images.copy() if alone else self.images + other.images
+        return Probes(points, images, other.stretch, other.seed)
+
+    def residuals(self, alpha: float, coef: Float64, cross: Float64) -> Float64:
+        """Return Φᵀr of shape (n_probes, n_targets) for coefficients and c, one column a target."""
+        points = self.points.astype(np.float64)
+        found: Float64 = points @ (cross - alpha * coef) - self.images @ coef
+        return found
+
+    def rounding(self, mass: float, longest_block: int, coef: Float64, fitted: Float64) -> Float64:
+        """Bound what rounding adds to each column of the residuals, as a norm.
+
+        Products with Φ are off by √d roundings of the rows, which x̂ then meets as Ax̂; their sums
+        over a block by as many as the root of its rows. Both are taken to be random walks.
+
+        Parameters
+        ----------
+        mass, longest_block : float, int
+            ‖A‖²_F, and the rows of the longest block.
+        coef, fitted : ndarray of shape (n_features, n_targets), (n_targets,)
+            x̂, and at least ‖Ax̂‖.
+        """
+        n_probes, n_features = self.points.shape
+        unit, largest = unit_roundoff(self.points.dtype), float(1 / self.stretch.min())
+        size = math.sqrt(n_features) * math.sqrt(mass) * fitted
+        size = size + math.sqrt(longest_block + 4) * mass * column_norms(coef)
+        bound: Float64 = ALLOWED * math.sqrt(n_probes) * unit * largest * size
+        return bound
+
+
+def residual_factor(n_probes: int, doubt: float) -> float:
+    """Return what ‖Φᵀr‖ is multiplied by to be at least ‖r‖, but with probability ``doubt``.
+
+    ‖Φᵀr‖²/‖r‖² is χ² with as many degrees of freedom as there are probes.
+    """
+    quantile = 2 * float(gammaincinv(n_probes / 2, doubt))
+    return math.inf if quantile <= 0 else 1 / math.sqrt(quantile)

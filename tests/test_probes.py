@@ -1,0 +1,189 @@
+"""Probes: exact sums, an exact law, and certificates that hold as often as they say."""
+
+import copy
+
+import numpy as np
+import pytest
+from scipy import sparse, stats
+
+from ridgepass import RidgeStream
+from ridgepass.probes import Probes, residual_factor
+
+METHODS = ["exact", "fd", "rfd", "isvd", "2lfd", "rp", "cs", "anchored"]
+OPTIONS = {
+    "plain": {},
+    "intercept": {"fit_intercept": True},
+    "standardize": {"fit_intercept": True, "standardize": True},
+    "given scale": {"fit_intercept": True, "feature_scale": np.geomspace(0.1, 10, 12)},
+}
+BY_OPTIONS = pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
+
+
+def make_rows(n_rows=300, n_features=12, seed=0):
+    rng = np.random.default_rng(seed)
+    A = rng.standard_normal((n_rows, n_features)) * np.geomspace(3, 0.1, n_features) + 2.0
+    A *= rng.random(A.shape) < 0.7
+    b = A @ rng.standard_normal((n_features, 2)) + rng.standard_normal((n_rows, 2))
+    return A, b, 0.5 + rng.random(n_rows)
+
+
+def prepared(A, b, weights, *, fit_intercept=False, standardize=False, feature_scale=None):
+    """Rows and targets as ridge sees them, written out."""
+    roots = np.sqrt(weights)[:, None]
+    if fit_intercept:
+        A, b = A - np.average(A, 0, weights), b - np.average(b, 0, weights)
+    if standardize:
+        feature_scale = np.sqrt(np.average(np.square(A), 0, weights))
+    return roots * (A if feature_scale is None else A / feature_scale), roots * b
+
+
+@BY_OPTIONS
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("n_rows", [5, 300])  # rows that wait, and finished blocks
+def test_they_know_the_residual_of_any_coefficients(options, kind, n_rows):
+    A, b, weights = make_rows(n_rows)
+    stream = RidgeStream("rfd", sketch_size=4, probes=6, **options)
+    stream.update(kind(A), b, weights)
+    query, (X, y) = stream._query(), prepared(A, b, weights, **options)
+    coef = np.random.default_rng(1).standard_normal((12, 2))
+    residual = X.T @ (y - X @ coef) - 3.0 * coef
+    points = query.probes.points
+    found = query.probes.residuals(3.0, coef, query.solver.exact_cross)
+    np.testing.assert_allclose(found, points @ residual, rtol=1e-9, atol=1e-9 * np.square(X).sum())
+    if "standardize" not in options:
+        drawn = Probes.draw(6, 12, np.dtype(float))
+        np.testing.assert_array_equal(points, drawn.points)
+        assert (query.probes.stretch == 1.0).all()
+    else:
+        np.testing.assert_allclose(points * query.probes.stretch, Probes.draw(6, 12, "f8").points)
+
+
+def test_any_split_gives_the_same_bits_and_a_merger_the_sums_of_both():
+    A, b, weights = make_rows()
+    whole, cut = (RidgeStream("rfd", sketch_size=4, probes=5) for _ in range(2))
+    whole.update(A, b, weights)
+    for part in np.array_split(np.arange(300), 7):
+        cut.update(A[part], b[part], weights[part])
+    np.testing.assert_array_equal(whole._query().probes.images, cut._query().probes.images)
+    left = RidgeStream("rfd", sketch_size=4, probes=5, dtype="float32").update(A[:120], b[:120])
+    right = RidgeStream("rfd", sketch_size=7, probes=5, dtype="float64").update(A[120:], b[120:])
+    merged = RidgeStream("rfd", sketch_size=4, probes=5, dtype="float64").merge(right).merge(left)
+    images = merged._query().probes.points @ A.T @ A
+    np.testing.assert_allclose(merged._query().probes.images, images, rtol=1e-4)
+
+
+@pytest.mark.parametrize("other", [{"probes": 6}, {"probes": 0}, {"probes": 5, "seed": 1}])
+def test_other_probes_are_dropped_by_a_merger_and_the_certificate_says_so(other):
+    A, b, _ = make_rows()
+    mine = RidgeStream("rfd", sketch_size=4, probes=5).update(A, b)
+    assert mine.certificate(100.0).estimate is not None
+    mine.merge(RidgeStream("rfd", **{"sketch_size": 4, **other}).update(A, b))
+    proof = mine.certificate(100.0)
+    assert proof.estimate is None
+    assert proof.rests_on == "sketch"
+    assert proof.confidence == 1.0
+
+
+@BY_OPTIONS
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_the_bound_holds_and_the_estimate_is_near(method, dtype, options):
+    A, b, weights = make_rows(500)
+    stream = RidgeStream(method, sketch_size=4, probes=24, dtype=dtype, alpha=50.0, **options)
+    stream.update(A, b, weights)
+    X, y = prepared(A, b, weights, **options)
+    scale = 1.0 if stream.scale is None else stream.scale[:, None]
+    for alpha in (5.0, 50.0, 500.0):
+        exact = np.linalg.solve(X.T @ X + alpha * np.eye(12), X.T @ y)
+        wrong = stream.solve(alpha) * scale - exact
+        proof = stream.certificate(alpha)
+        assert (np.linalg.norm(wrong, axis=0) <= proof.coef_bound).all()
+        energy = np.sqrt(np.square(X @ wrong).sum(axis=0) + alpha * np.square(wrong).sum(axis=0))
+        assert (energy <= proof.energy_bound).all()
+        certain = stream.certificate(alpha, confidence=1)
+        assert (proof.coef_bound <= certain.coef_bound).all()
+        assert certain.confidence == 1.0
+        if proof.rests_on == "probes":
+            assert proof.confidence == 1 - 1e-6
+            # The residual over alpha is what it estimates: an upper limit of the error itself.
+            residual = X.T @ X @ wrong + alpha * wrong
+            true = np.linalg.norm(residual, axis=0) / alpha
+            stretch = stream._query().probes.stretch
+            near = 2 * stretch.max() / stretch.min()  # with standardize, units have changed
+            assert ((proof.estimate > true / near) & (proof.estimate < near * true + 1e-5)).all()
+        else:
+            assert proof.rests_on in ("sketch", "exact rows")
+
+
+def test_random_projections_have_a_certificate_now():
+    A, b, _ = make_rows()
+    stream = RidgeStream("rp", sketch_size=4, probes=24).update(A, b)
+    assert np.isinf(stream.certificate(10.0, confidence=1).relative).all()
+    assert np.isfinite(stream.certificate(1e4).coef_bound).all()
+
+
+@pytest.mark.parametrize("n_probes", [1, 4, 24])
+@pytest.mark.parametrize("doubt", [0.05, 0.01])
+def test_the_law_holds_over_many_draws(n_probes, doubt):
+    rng = np.random.default_rng(2)
+    K = np.diag(np.geomspace(100, 0.1, 20))
+    cross, coef = rng.standard_normal((20, 1)), 0.1 * rng.standard_normal((20, 1))
+    true, n_draws, short = float(np.linalg.norm(cross - K @ coef - 2 * coef)), 4000, 0
+    for seed in range(n_draws):
+        probes = Probes.draw(n_probes, 20, np.dtype(float), seed)
+        probes.images[:] = probes.points @ K
+        found = np.linalg.norm(probes.residuals(2.0, coef, cross))
+        short += found * residual_factor(n_probes, doubt) < true
+    # Within what 4,000 draws leave open, but once in a million.
+    low, high = stats.binom.interval(1 - 1e-6, n_draws, doubt)
+    assert low <= short <= high
+
+
+def test_after_a_further_pass_the_measured_residual_takes_over():
+    A, b, _ = make_rows()
+    stream = RidgeStream("rp", sketch_size=4, probes=24).update(A, b)
+    assert stream.certificate(50.0).rests_on == "probes"
+    proof = stream.refine([(A, b)], 50.0).certificate(50.0)
+    assert proof.rests_on == "passes"
+    assert proof.confidence == 1.0
+
+
+def test_fewer_probes_are_less_sure():
+    factors = [residual_factor(n, 1e-6) * np.sqrt(n) for n in (1, 8, 24, 64)]
+    assert np.diff(factors).max() < 0
+    assert factors[2] == pytest.approx(2.487, abs=1e-3)
+    assert residual_factor(24, 1e-9) > residual_factor(24, 1e-6)
+
+
+def test_a_snapshot_keeps_them():
+    A, b, weights = make_rows()
+    options = {"sketch_size": 4, "probes": 5, "fit_intercept": True, "standardize": True}
+    stream = RidgeStream("rfd", **options).update(A, b, weights)
+    again = RidgeStream("rfd", **options).restore(copy.deepcopy(stream.snapshot()))
+    for one in (stream, again):
+        one.update(A[:50], b[:50])
+    np.testing.assert_array_equal(stream._query().probes.images, again._query().probes.images)
+    assert again.certificate(3.0).estimate is not None
+    kept = stream.snapshot()
+    del kept["state"]["probes"]
+    assert RidgeStream("rfd", **options).restore(kept).certificate(3.0).estimate is None
+
+
+def test_they_count_as_bytes():
+    A, b, _ = make_rows()
+    plain, probed = (RidgeStream("rfd", sketch_size=4, probes=p).update(A, b) for p in (0, 5))
+    assert probed.nbytes - plain.nbytes == 8 * (2 * 5 * 12 + 12)
+
+
+@pytest.mark.parametrize("probes", [-1, 2.5, True, "many", None])
+def test_bad_numbers_of_probes_are_named(probes):
+    with pytest.raises(ValueError, match=r"probes=.*: pass a whole number, or 0 for none"):
+        RidgeStream("rfd", probes=probes)
+
+
+@pytest.mark.parametrize("confidence", [0, -0.1, 1.1, np.nan, True, "sure", None])
+def test_bad_confidences_are_named(confidence):
+    A, b, _ = make_rows()
+    stream = RidgeStream("rfd", sketch_size=4, probes=5).update(A, b)
+    with pytest.raises(ValueError, match=r"confidence=.*: pass a number above 0, of at most 1"):
+        stream.certificate(1.0, confidence)
