@@ -75,3 +75,27 @@ def test_rows_as_they_are_need_no_folding(rows):
 def test_plain_rows_written_out_are_a_view():
     rows = np.ones((3, 2))
     assert np.shares_memory(Block.of(rows).dense(), rows)
+
+
+@given(case=blocks(), seed=st.integers(0, 999))
+@settings(max_examples=100)
+def test_sums_over_rows_are_those_of_the_rows_written_out(case, seed):
+    block, explicit = case
+    rng = np.random.default_rng(seed)
+    weights, out = (
+        rng.standard_normal((len(explicit), 3)),
+        rng.standard_normal((len(explicit.T), 3)),
+    )
+    expected = out + explicit.T @ weights
+    block.add_lift(out, weights)
+    np.testing.assert_allclose(out, expected, atol=1e-5)
+    squares = np.square(explicit).sum(axis=0)
+    np.testing.assert_allclose(block.column_squares(), squares, rtol=1e-5, atol=1e-5)
+
+
+@given(case=blocks())
+@settings(max_examples=50)
+def test_a_block_in_other_units_is_its_rows_in_these(case):
+    block, explicit = case
+    ratio = np.arange(1.0, 1.0 + explicit.shape[1])
+    np.testing.assert_allclose(block.in_units(ratio).dense(), explicit * ratio, atol=1e-5)

@@ -5,9 +5,12 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
+from scipy import sparse
 
-from ridgepass.kernels import Float64, Part, Rows, apply, apply_transposed, is_sparse
+from ridgepass.kernels import Float64, Part, Rows, apply, apply_transposed, is_sparse, panels
 from ridgepass.scaling import Rescaling
+
+LIFT_PANEL = 1024  # columns at a time, so that what is added to them stays in the cache
 
 
 @dataclass(frozen=True)
@@ -127,7 +130,7 @@ class Block:
             below = np.hstack([-inside.sum(axis=1, keepdims=True), below])
         return np.hstack([inside, below])
 
-    def apply(self, vectors: Float64) -> Float64:
+    def apply(self, vectors: Rows) -> Float64:
         """Return rows·vectors in float64."""
         return self.fold(apply(self.parts, vectors))
 
@@ -138,6 +141,51 @@ class Block:
     def cross(self) -> Float64:
         """Return rowsᵀ·targets in float64."""
         return self.lift(self.targets)
+
+    def add_lift(self, out: Rows, weights: Rows) -> None:
+        """Add rowsᵀ·weights to ``out``, of shape (n_features, any), in its own dtype.
+
+        Of sparse rows only the columns that have an entry are touched.
+        """
+        mixed = self.unfold(weights.T.astype(np.float64)).T
+        stored = self.rows.shape[0]
+        if is_sparse(self.rows):
+            (columns,) = np.nonzero(np.diff(self.rows.indptr))
+            starts = np.append(self.rows.indptr[columns], self.rows.indptr[-1])
+            shape = len(columns), stored
+            entries = self.rows.data, self.rows.indices, starts
+            out[columns] += sparse.csr_array(entries, shape=shape) @ mixed[:stored]
+        else:
+            for span in panels(len(out), LIFT_PANEL):
+                out[span] += self.rows[:, span].T @ mixed[:stored]
+        if len(self.parts) > 1:
+            out += self.parts[1].T @ mixed[stored:].astype(out.dtype, copy=False)
+
+    def column_squares(self) -> Float64:
+        """Return the squares of each column."""
+        if not is_sparse(self.rows):
+            total = np.empty(self.rows.shape[1])
+            for span in panels(len(total), LIFT_PANEL):
+                part = self.rows[:, span].astype(np.float64, copy=False)
+                if self.mean is not None:
+                    part = part - self.mean[:, span]
+                if self.factors is not None:
+                    part = part * self.factors[:, None]
+                total[span] = np.einsum("ij,ij->j", part, part)
+        else:
+            rows, n_features = self.rows, self.rows.shape[1]
+            weights = np.ones(rows.shape[0]) if self.factors is None else np.square(self.factors)
+            by_entry = weights[rows.indices]
+            column = np.repeat(np.arange(n_features), np.diff(rows.indptr))
+            data = rows.data.astype(np.float64)
+            total = np.bincount(column, by_entry * np.square(data), n_features)
+            if self.mean is not None:
+                mean = self.mean[0].astype(np.float64)
+                sums = np.bincount(column, by_entry * data, n_features)
+                total = np.maximum(total - mean * (2 * sums - mean * weights.sum()), 0.0)
+        if self.shift is not None:
+            total = total + np.square(self.shift[0].astype(np.float64))
+        return total
 
     def dense(self) -> Float64:
         """Return the rows written out in float64, as a view where nothing is implicit."""

@@ -139,7 +139,7 @@ def _add_sparse(out: Rows, factors: Sequence[Rows], rows: Sequence[Part]) -> Non
             out[:, span] += (panel(part, span).T @ transposed).T
 
 
-def apply(rows: Sequence[Part], vectors: Float64) -> Float64:
+def apply(rows: Sequence[Part], vectors: Rows) -> Float64:
     """Return ``vstack(rows) @ vectors`` in float64."""
     results = []
     for block in rows:

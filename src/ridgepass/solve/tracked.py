@@ -22,7 +22,10 @@ from ridgepass.kernels import (
     binary_scales,
     column_norms,
     gram,
+    is_sparse,
     mixed_column_squares,
+    panel,
+    panels,
     stacked_gram,
     top_eigenpairs,
 )
@@ -33,6 +36,7 @@ from ridgepass.solve.outside import Outside
 # we have: mixed, correlated, uneven and sparse columns.
 DIAGONAL_SLOPE = 2.0
 LEAST_DIAGONAL = 0.1  # a smaller share of it is not worth its cost
+PANEL = 1024  # columns at a time
 JITTER = 1e-14  # relative to each diagonal entry: M is positive but for rounding
 SMALLEST_NORMAL = float(np.finfo(np.float64).tiny)
 
@@ -55,6 +59,18 @@ class MixedRows:
     def column_squares(self, mix: Float64) -> Float64:
         """Return the squares of each column of mix·rows."""
         return mixed_column_squares(mix @ self.mix, self.parts)
+
+    def gram(self) -> Float64:
+        """Return rows·rowsᵀ, mixed before they are multiplied: only then are all in range."""
+        cuts = np.cumsum([part.shape[0] for part in self.parts])[:-1]
+        factors, total = np.split(self.mix, cuts, axis=1), np.zeros((len(self.mix),) * 2)
+        for span in panels(self.parts[0].shape[1], PANEL):
+            mixed = np.zeros((len(self.mix), span.stop - span.start))
+            for factor, part in zip(factors, self.parts, strict=True):
+                chunk = panel(part, span)
+                mixed += (chunk.T @ factor.T).T if is_sparse(chunk) else factor @ chunk
+            total += mixed @ mixed.T
+        return total
 
 
 @dataclass(frozen=True)
