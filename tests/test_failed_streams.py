@@ -7,7 +7,7 @@ import pytest
 from scipy import sparse
 
 from interrupts import answers, hashed
-from ridgepass import BrokenModelError, RidgeStream
+from ridgepass import RidgeStream
 from streams import METHODS
 
 N_ROWS = 21
@@ -222,14 +222,14 @@ def test_weights_whose_sum_overflows_are_refused():
 
 
 @pytest.mark.parametrize("store", [np.asarray, sparse.csr_array])
-def test_rows_that_overflow_in_the_unit_of_their_column_break_the_stream(store):
-    """A column that was tiny for a block and is huge now, beyond what float32 spans."""
+def test_rows_far_beyond_the_unit_of_their_column_are_taken(store):
+    """A column that was tiny for many blocks and is huge now: units have a least size."""
     first = np.arange(A.shape[1]) == 0
     made = RidgeStream("rfd", sketch_size=2, dtype="float32", standardize=True)
     for _ in range(100):  # sparse rows are brought to units when their block is full
         made.update(store(A * np.where(first, 1e-30, 1.0)), B)
     huge = np.tile(np.where(first, 1e12, A), (100, 1))
-    with pytest.raises(ValueError, match="cannot hold both: use dtype='float64'"):
-        made.update(store(huge), np.tile(B, (100, 1)))
-    with pytest.raises(BrokenModelError):
-        made.solve(1.0)
+    made.update(store(huge), np.tile(B, (100, 1)))
+    assert made.n_rows == 200 * N_ROWS
+    assert np.isfinite(made.solve(1.0)).all()
+    assert np.isfinite(made.certificate(1.0).coef_bound).all()
