@@ -147,7 +147,9 @@ class Block:
 
         Of sparse rows only the columns that have an entry are touched.
         """
-        mixed = self.unfold(weights.T.astype(np.float64)).T
+        mixed = weights
+        if self.is_implicit:
+            mixed = self.unfold(weights.T.astype(np.float64)).T
         stored = self.rows.shape[0]
         if is_sparse(self.rows):
             (columns,) = np.nonzero(np.diff(self.rows.indptr))

@@ -13,12 +13,11 @@ import numpy as np
 from scipy.special import gammaincinv
 
 from ridgepass.blocks import Block
-from ridgepass.kernels import Float64, Rows, column_norms, is_sparse, panels, unit_roundoff
+from ridgepass.kernels import Float64, Rows, column_norms, is_sparse, unit_roundoff
 
 # Of the published stream of numbers. All parts of a merger share it, and no data is correlated with
 # it by accident; whoever gets data from somebody who knows it passes a seed of their own.
 KEY = 0x72696467_65706173
-PANEL = 1024  # columns at a time, so that what is added to them stays in the cache
 ALLOWED = 6.0  # standard deviations of rounding errors that are taken to be independent
 
 
@@ -58,12 +57,9 @@ class Probes:
 
     def absorb(self, block: Block) -> None:
         """Take in one block."""
-        if block.is_implicit or is_sparse(block.rows):
-            self.images += block.lift(block.apply(self.points.T.astype(np.float64))).T
-            return
-        products = np.ascontiguousarray((block.rows @ self.points.T).T)
-        for span in panels(self.images.shape[1], PANEL):
-            self.images[:, span] += products @ block.rows[:, span]
+        plain = not (block.is_implicit or is_sparse(block.rows))
+        products = block.rows @ self.points.T if plain else block.apply(self.points.T)
+        block.add_lift(self.images.T, products)
 
     def including(self, block: Block) -> "Probes":
         """Return the probes with a partial block added, leaving these as they are."""

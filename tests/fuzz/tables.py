@@ -232,17 +232,7 @@ def draw_table(rng, n, d, *, block, n_targets=None, sparse_rows=None, gentle=Fal
     """
     traits = []
     X = _base(rng, n, d, traits)
-    changes = [
-        _far_means,
-        _nearly_constant,
-        _leaving,
-        _column_scales,
-        _sentinel,
-        _duplicates,
-        _lines,
-    ]
-    if not gentle:
-        changes += [_scale, _subnormal]
+    changes = CHANGES if gentle else CHANGES + EXTREMES
     count = rng.choice([0, 1, 2, 3], p=[0.25, 0.4, 0.25, 0.1])
     for change in rng.permutation(len(changes))[:count]:
         X = changes[change](rng, X, traits)

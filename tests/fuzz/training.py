@@ -295,7 +295,7 @@ def _check_other_rows(rng, out, content, table, alphas):
             return
     model = restored(content)
     # Of these rows it keeps their number and weight alone, and their ridge solution is zero.
-    blind = model.method_ in ("2lfd", "rp", "cs") and not model.fit_intercept and not table.y.any()
+    blind = model.method_ in ("rp", "cs") and not model.fit_intercept and not table.y.any()
     if not len(changed) or (blind and kind == "another row"):
         return
     out.counts["failed calls"] += 1

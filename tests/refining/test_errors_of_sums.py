@@ -1,31 +1,17 @@
 """Every sum of a pass is within its error of the true one, which ball arithmetic tells."""
 
 import itertools
-from typing import NamedTuple
 from unittest import mock
 
 import numpy as np
 import pytest
+from one_pass import KINDS, SMALL, Case
 from scipy import sparse
 
 from balls import Sums, balls, columns, length, within
 from ridgepass.refining import passes
 from ridgepass.refining.passes import DensePass, SparsePass
 from ridgepass.refining.sums import Preparation
-
-KINDS = pytest.mark.parametrize("kind", [DensePass, SparsePass])
-# Small blocks, so that few rows fill several of them.
-SMALL = {"LONGEST": 16, "SPARSE_ROWS": (16, 16)}
-
-
-class Case(NamedTuple):
-    rows: np.ndarray
-    targets: np.ndarray
-    weights: np.ndarray | None
-    preparation: Preparation
-    vectors: np.ndarray
-    at: np.ndarray
-    signs: np.ndarray
 
 
 def read(kind, case):

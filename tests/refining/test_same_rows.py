@@ -193,6 +193,16 @@ def test_a_column_that_was_constant_and_no_longer_is_is_refused(method, intercep
     model.refine([(A, b, weights)], 1.0)
 
 
+@pytest.mark.parametrize("method", [m for m in METHODS if m not in ("rp", "cs")])
+def test_squares_alone_tell_other_rows(method):
+    A, b, weights = make_case()
+    model = RidgeStream(method, sketch_size=4).update(A, 0 * b, weights)
+    other = changed(A, 7, 3 * A[7])  # with targets of zero and no intercept nothing else differs
+    with pytest.raises(ValueError, match="the features' variance is another"):
+        model.refine([(other, 0 * b, weights)], 1.0)
+    model.refine([(A[::-1], 0 * b, weights[::-1])], 1.0)
+
+
 @BY_METHOD
 def test_several_alphas_refused_change_no_bit(method):
     A, b, weights = make_case()

@@ -2,34 +2,20 @@
 
 import dataclasses
 import itertools
-from typing import NamedTuple
 from unittest import mock
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from one_pass import KINDS, SMALL, Case
 from scipy import sparse
 
 from prepared import WIDE, make_weights
 from ridgepass.refining import passes
-from ridgepass.refining.passes import DensePass, SparsePass, new_pass
+from ridgepass.refining.passes import DensePass, new_pass
 from ridgepass.refining.sums import Preparation
 from streams import split_points
-
-KINDS = pytest.mark.parametrize("kind", [DensePass, SparsePass])
-# Small blocks, so that few rows fill several of them.
-SMALL = {"LONGEST": 16, "SPARSE_ROWS": (16, 16)}
-
-
-class Case(NamedTuple):
-    rows: np.ndarray
-    targets: np.ndarray
-    weights: np.ndarray | None
-    preparation: Preparation
-    vectors: np.ndarray
-    at: np.ndarray
-    signs: np.ndarray
 
 
 @st.composite

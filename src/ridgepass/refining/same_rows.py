@@ -93,10 +93,10 @@ def _check_features(query: Query, totals: Totals, steps: float) -> None:
         return  # squares in units that have changed are not kept exactly
     if isinstance(covariance, Dense):
         rounding = len(mean) * covariance.error
-    elif covariance.loss_bound is not None:
+    elif math.isfinite(covariance.error):
         rounding = len(covariance.squares) * covariance.rounding
     else:
-        return  # it keeps no account of its squares
+        return  # random projections keep no account of their squares
     moved = (2 * math.sqrt(totals.mass) + query.displacement) * query.displacement
     doubt = moved + rounding + totals.mass_error + near**2
     if abs(totals.mass - covariance.mass) > LENIENCE * doubt:

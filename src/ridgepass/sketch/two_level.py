@@ -95,6 +95,7 @@ class TwoLevelFrequentDirections(Sketch):
             columns=columns,
             kept_loss=removed / 2,  # the sample stands for some of it
             largest_loss=removed,
+            rounding=rounding.bound,
         )
 
     @property
