@@ -4,7 +4,7 @@ BIN := .venv/bin
 # One BLAS thread: OpenBLAS on shared cores can slow down fifty-fold, and ratios need one clock.
 ONE_THREAD := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 
-.PHONY: demo test fuzz lint format bench bench-accuracy bench-peers paper clean
+.PHONY: demo test fuzz lint format bench bench-accuracy bench-calibration bench-peers paper clean
 .DEFAULT_GOAL := demo
 
 .venv/ready: pyproject.toml constraints.txt
@@ -40,6 +40,9 @@ bench: .venv/ready       ## the table of the README
 # Apart, as it takes long. TEMPERATURES=file.csv (hour, temperature) takes the place of New York's.
 bench-accuracy: .venv/ready  ## every method's distance from exact ridge
 	$(ONE_THREAD) $(BIN)/python -m benchmarks.accuracy $(if $(TEMPERATURES),--temperatures "$(TEMPERATURES)")
+
+bench-calibration: .venv/ready  ## how often the bounds by probes fail, beside what the law says
+	$(ONE_THREAD) $(BIN)/python -m benchmarks.calibration
 
 bench-peers: .venv/ready ## the tools of today on the same data: time, memory, passes, errors
 	$(ONE_THREAD) $(BIN)/python -m benchmarks.peers

@@ -1,6 +1,7 @@
 """Print the table of figures; ``--only`` runs a part of it.
 
-How far each method is from exact ridge takes longer and is apart: ``make bench-accuracy``.
+How far each method is from exact ridge takes longer and is apart: ``make bench-accuracy``. So is
+how often bounds fail: ``make bench-calibration``.
 """
 
 import argparse
@@ -12,12 +13,13 @@ import numpy as np
 import scipy
 from threadpoolctl import threadpool_info
 
-from benchmarks import estimators, files, kernel, memory, refining, scaling, sparse
+from benchmarks import estimators, files, kernel, memory, refining, scaling, sparse, training
 from benchmarks.report import HEADER
 
 RESULTS = Path(__file__).parent / "results" / "bench.md"
 PARTS = {
     "kernel": kernel,
+    "training": training,
     "memory": memory,
     "sparse": sparse,
     "estimators": estimators,

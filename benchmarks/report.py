@@ -7,25 +7,29 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Figure:
-    """A measured number with its target; ``at_most`` tells which side is good."""
+    """A measured number with its target, if any; ``at_most`` tells which side is good."""
 
     what: str
     measured: float
-    target: float
+    target: float | None
     at_most: bool = True
     unit: str = ""
 
     @property
     def met(self) -> bool:
-        """Whether the target is reached."""
+        """Whether the target is reached, or none was set."""
+        if self.target is None:
+            return True
         return self.measured <= self.target if self.at_most else self.measured >= self.target
 
     def row(self) -> str:
         """Return the figure as a row of a Markdown table."""
+        measured = f"{self.measured:.3g}{self.unit}"
+        if self.target is None:
+            return f"| {self.what} | {measured} | | |"
         sign = "≤" if self.at_most else "≥"
         met = "yes" if self.met else "**no**"
-        measured, target = f"{self.measured:.3g}{self.unit}", f"{self.target:.3g}{self.unit}"
-        return f"| {self.what} | {measured} | {sign} {target} | {met} |"
+        return f"| {self.what} | {measured} | {sign} {self.target:.3g}{self.unit} | {met} |"
 
 
 HEADER = "| figure | measured | target | met |\n|---|---|---|---|"

@@ -1,4 +1,8 @@
-"""Sparse rows against the same rows made dense: speed, and memory in a process of its own."""
+"""Sparse rows against the same rows made dense: speed, and memory in a process of its own.
+
+And the method that is the default on the larger sparse workloads of `benchmarks.peers`, beside that
+of the last release.
+"""
 
 import subprocess
 import sys
@@ -9,15 +13,23 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from benchmarks import last_release
 from benchmarks.memory import status
 from benchmarks.report import Figure, fastest
 from ridgepass import RidgeStream
 
 D, SIZE, NONZEROS = 100_000, 64, 100
 WHERE = f"d = {D}, {NONZEROS} non-zeros a row, ℓ = {SIZE}"
+# Of tracked: the largest coefficient error, and seconds over those of the last release's anchored.
+TARGETS = {"sparse-medium": (0.40, None), "sparse-large": (0.45, 0.2)}
 
 
 def figures() -> Iterator[Figure]:
+    yield from beside_dense()
+    yield from beside_last_release()
+
+
+def beside_dense() -> Iterator[Figure]:
     rows, targets = sparse_rows(2048)
     dense, n_dense = rows[:256].toarray(), 256
     for intercept in (False, True):
@@ -44,6 +56,19 @@ def figures() -> Iterator[Figure]:
         )
 
 
+def beside_last_release() -> Iterator[Figure]:
+    for workload in last_release.SPARSE:
+        found = last_release.compared(workload)
+        tracked, anchored = found[last_release.TRACKED], found[last_release.ANCHORED]
+        most_error, most_seconds = TARGETS[workload.name]
+        where = f"{workload.described}, ℓ = {last_release.SIZE}"
+        yield Figure(f"coefficient error, tracked, {where}", tracked.coef_error, most_error)
+        yield Figure("the same, the last release's anchored", anchored.coef_error, None)
+        yield Figure(f"seconds of training, tracked, {where}", tracked.seconds, None, unit=" s")
+        ratio = tracked.seconds / anchored.seconds
+        yield Figure("the same / the last release's anchored", ratio, most_seconds)
+
+
 def sparse_rows(n_rows: int) -> tuple[Any, np.ndarray]:
     rng = np.random.default_rng(0)
     columns = rng.integers(D, size=(n_rows, NONZEROS))
@@ -55,7 +80,8 @@ def sparse_rows(n_rows: int) -> tuple[Any, np.ndarray]:
 
 
 def started(intercept: bool, rows: Any, targets: np.ndarray) -> RidgeStream:
-    return RidgeStream("rfd", sketch_size=SIZE, fit_intercept=intercept).update(rows, targets)
+    options = {"sketch_size": SIZE, "fit_intercept": intercept, "probes": 0}
+    return RidgeStream("rfd", **options).update(rows, targets)
 
 
 def measure_apart(n_batches: int) -> int:

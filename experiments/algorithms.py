@@ -43,9 +43,9 @@ OURS, PUBLISHED = "ridgepass", "as published"
 def stream(
     method: str, A: np.ndarray, b: np.ndarray, size: int, seed: int, alpha: float
 ) -> RidgeStream:
+    """Train tracked with its defaults, and the paper's methods as the paper has them: no probes."""
     options = {"sketch_size": size} if method != "exact" else {}
-    if method == "anchored":
-        options["alpha"] = alpha
+    options |= {"alpha": alpha} if method == "tracked" else {"probes": 0}
     return RidgeStream(method, seed=seed, **options).update(A, b)
 
 
@@ -64,7 +64,7 @@ ALGORITHMS = (
     Algorithm("RFDrr", OURS, by("rfd")),
     Algorithm("iSVDrr", OURS, by("isvd")),
     Algorithm("2LFDrr", OURS, by("2lfd")),
-    Algorithm("anchored", OURS, by("anchored")),
+    Algorithm("tracked", OURS, by("tracked")),
     Algorithm("RPrr", PUBLISHED, plain(published.Signs), projects=True, squares=True),
     Algorithm("CSrr", PUBLISHED, plain(published.Counts), projects=True, squares=True),
     Algorithm("RPrr", OURS, by("rp"), of_errors=False, projects=True),

@@ -11,6 +11,7 @@ from benchmarks.streams import Shape, Split
 from experiments.algorithms import ALGORITHMS, Algorithm
 from experiments.scale import Scale
 from ridgepass import RidgeStream, theory
+from ridgepass.query import CONFIDENCE
 
 DATA = ("LR", "HR", "TEMP")
 # Of section 4, for d = 2048 and n = 8192; at another scale they go with n.
@@ -41,7 +42,8 @@ class Error:
     ``coef_error`` is ‖x̂ − x‖/‖x‖ with x exact ridge; ``prediction_error`` the mean squared error on
     the test rows; ``theorem`` the bound of Theorem 1 or 2 at its best rank ``theorem_k``;
     ``certified`` the certificate's bound of ‖x̂ − x‖ over ‖x‖, and ``certified_relative`` what it
-    proves of the quotient itself. Bounds that there are not are NaN.
+    proves of the quotient itself: for certain, and of tracked, which has probes, with the usual
+    confidence. Bounds that there are not are NaN.
     """
 
     data: str
@@ -137,6 +139,7 @@ def certified(trained: object, alpha: float, length: float) -> tuple[float, floa
     """Return what the stream proves without knowing the exact answer."""
     if not isinstance(trained, RidgeStream):
         return np.nan, np.nan
-    proof = trained.certificate(alpha)
+    confidence = CONFIDENCE if trained.method == "tracked" else 1.0
+    proof = trained.certificate(alpha, confidence)
     bounds = float(proof.coef_bound) / length, float(proof.relative)
     return tuple(bound if np.isfinite(bound) else np.nan for bound in bounds)

@@ -10,6 +10,7 @@ from scipy.linalg import eigh
 
 from benchmarks.streams import Split
 from experiments import published
+from experiments.algorithms import stream
 from experiments.errors import shape_of
 from experiments.scale import Scale
 from ridgepass import RidgeStream, theory
@@ -42,11 +43,8 @@ def properties(
 
 def same_bits(data: str, split: Split, size: int, alpha: float) -> Iterator[Property]:
     """Yield how many coefficients another seed changes."""
-    for name in ("fd", "rfd", "anchored"):
-        coefs = [
-            RidgeStream(name, sketch_size=size, seed=seed).update(split.A, split.b).solve(alpha)
-            for seed in (1, 2)
-        ]
+    for name in ("fd", "rfd", "tracked"):
+        coefs = [stream(name, split.A, split.b, size, seed, alpha).solve(alpha) for seed in (1, 2)]
         yield Property(
             "another seed changes", data, name, size, float((coefs[0] != coefs[1]).sum())
         )
@@ -54,9 +52,9 @@ def same_bits(data: str, split: Split, size: int, alpha: float) -> Iterator[Prop
 
 def kept_memory(data: str, split: Split, size: int, alpha: float) -> Iterator[Property]:
     """Yield how many numbers a stream holds per column."""
-    for name in ("exact", "fd", "rfd", "anchored"):
-        stream = RidgeStream(name, sketch_size=size).update(split.A, split.b)
-        held = stream.nbytes / 8 / split.A.shape[1]
+    for name in ("exact", "fd", "rfd", "tracked"):
+        trained = stream(name, split.A, split.b, size, 0, alpha)
+        held = trained.nbytes / 8 / split.A.shape[1]
         yield Property("numbers held per column", data, name, size, held)
 
 
@@ -67,11 +65,11 @@ def merged(data: str, split: Split, size: int, alpha: float) -> Iterator[Propert
     values = np.linalg.svd(split.A, compute_uv=False)
     for name in ("fd", "rfd"):
         pairs = zip(np.array_split(split.A, PARTS), np.array_split(split.b, PARTS), strict=True)
-        parts = [RidgeStream(name, sketch_size=size).update(A, b) for A, b in pairs]
-        whole = RidgeStream(name, sketch_size=size).update(split.A, split.b)
+        parts = [stream(name, A, b, size, 0, alpha) for A, b in pairs]
+        whole = stream(name, split.A, split.b, size, 0, alpha)
         one, many = (
-            float(np.linalg.norm(stream.solve(alpha) - exact) / length)
-            for stream in (whole, reduce(RidgeStream.merge, parts))
+            float(np.linalg.norm(trained.solve(alpha) - exact) / length)
+            for trained in (whole, reduce(RidgeStream.merge, parts))
         )
         best = theory.best_covariance_bound(values, size, robust=name == "rfd").bound
         bound = theory.relative_error_bound(best, alpha)
@@ -117,7 +115,7 @@ def unstable(data: str, split: Split, size: int, alpha: float) -> Iterator[Prope
         return vectors @ np.linalg.lstsq(scores, rows.b)[0]
 
     def sketched(rows: Split) -> np.ndarray:
-        return RidgeStream("rfd", sketch_size=size).update(rows.A, rows.b).solve(alpha)
+        return stream("rfd", rows.A, rows.b, size, 0, alpha).solve(alpha)
 
     ways = {"rr": lambda rows: rows.exact_ridge([alpha])[0], "rfd": sketched, "PCR": components}
     for name, solve in ways.items():
@@ -140,7 +138,7 @@ def adversary(scale: Scale) -> Iterator[Property]:
     b = A[:, size].copy()
     split, alpha = Split(A, b, A, b), float(size)
     exact = split.exact_ridge([alpha])[0]
-    for name in ("isvd", "fd", "rfd", "anchored"):
-        coef = RidgeStream(name, sketch_size=size).update(A, b).solve(alpha)
+    for name in ("isvd", "fd", "rfd", "tracked"):
+        coef = stream(name, A, b, size, 0, alpha).solve(alpha)
         error = float(np.linalg.norm(coef - exact) / np.linalg.norm(exact))
         yield Property("coefficient error, adversary of iSVD", "made", name, size, error)

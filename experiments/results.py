@@ -22,7 +22,7 @@ MEASURED_BY = {
     "times": ("times", "algorithms", "published"),
     "singular_values": ("spectra",),
     "eigenvalues": ("spectra", "published"),
-    "properties": ("properties", "published"),
+    "properties": ("properties", "algorithms", "published"),
 }
 
 

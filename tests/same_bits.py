@@ -5,6 +5,10 @@ from scipy import sparse
 
 from ridgepass.intake import Intake
 
+# Unused rows are noise; how often a basis was turned is for tests; and whether blocks may come with
+# their mean is asked before every batch.
+LEFT_OUT = {"_rows", "_targets", "_weights", "n_moves", "n_turns", "implicit"}
+
 
 def everything(model):
     """All numbers a stream holds, for comparing to the last bit."""
@@ -17,7 +21,7 @@ def everything(model):
             found.append(value)
         elif hasattr(value, "__dict__"):
             for name, part in sorted(vars(value).items()):
-                if name not in {"_rows", "_targets", "_weights"}:  # unused rows are noise
+                if name not in LEFT_OUT:
                     collect(part)
         if isinstance(value, Intake):
             for part in value.waiting():

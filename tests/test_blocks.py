@@ -1,5 +1,7 @@
 """Blocks agree with the matrices that they stand for, written out."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -10,27 +12,31 @@ from ridgepass.blocks import Block
 
 
 @st.composite
-def blocks(draw):
+def blocks(draw, min_rows=0, max_rows=6):
     """A block and its rows written out."""
     rng = np.random.default_rng(draw(st.integers(0, 999)))
-    n, d = draw(st.integers(0, 6)), draw(st.integers(1, 7))
-    rows = rng.standard_normal((n, d)) * (rng.random((n, d)) < 0.6)
-    mean, shift = rng.standard_normal((1, d)), rng.standard_normal((1, d))
-    factors = rng.random(n) if draw(st.booleans()) else None
-    mean = mean if draw(st.booleans()) else None
-    shift = shift if draw(st.booleans()) else None
+    n, d = draw(st.integers(min_rows, max_rows)), draw(st.integers(1, 7))
     dtype = draw(st.sampled_from(["float32", "float64"]))
-    stored = rows.astype(dtype)
-    explicit = stored.astype(float) if mean is None else stored - mean
+    rows = (rng.standard_normal((n, d)) * (rng.random((n, d)) < 0.6)).astype(dtype)
+    factors = 0.1 + rng.random(n) if draw(st.booleans()) else None
+    mean, whole = None, draw(st.booleans())
+    if n and draw(st.booleans()):
+        mean = rng.standard_normal((1, d))
+        if whole:
+            mean = np.average(rows.astype(float), 0, None if factors is None else factors**2)[None]
+    explicit = rows.astype(float) if mean is None else rows - mean
     if factors is not None:
         explicit = factors[:, None] * explicit
-    if shift is not None:
+    n_shifts, stored, shift = int(draw(st.booleans())), rows, None
+    if n_shifts:
+        shift = rng.standard_normal((1, d)).astype(dtype)
         explicit = np.vstack([explicit, shift])
+        if draw(st.booleans()):  # it may lie with the rows
+            stored, shift = np.vstack([rows, shift]), None
     targets = rng.standard_normal((len(explicit), 2))
-    if draw(st.booleans()):
+    if draw(st.booleans()) and (shift is not None or not n_shifts):
         stored = sparse.csc_array(stored)
-    n_shifts = int(shift is not None)
-    return Block(stored, targets, factors, mean, shift, n_shifts), explicit
+    return Block(stored, targets, factors, mean, shift, n_shifts, whole=whole), explicit
 
 
 def stacked(block):
@@ -43,7 +49,7 @@ def stacked(block):
 def test_a_block_is_the_rows_it_stands_for(case):
     block, explicit = case
     assert len(block) == len(explicit)
-    assert block.n_rows == block.rows.shape[0]
+    assert block.n_rows == len(explicit) - block.n_shifts
     np.testing.assert_allclose(block.dense(), explicit, atol=1e-14)
     np.testing.assert_allclose(block.cross(), explicit.T @ block.targets, atol=1e-13)
     assert block.dense().dtype == block.cross().dtype == np.float64
@@ -77,20 +83,83 @@ def test_plain_rows_written_out_are_a_view():
     assert np.shares_memory(Block.of(rows).dense(), rows)
 
 
-@given(case=blocks(), seed=st.integers(0, 999))
+TOLERANCE = {"float32": 1e-5, "float64": 1e-12}
+
+
+@given(case=blocks(min_rows=1), seed=st.integers(0, 999), order=st.sampled_from("CF"))
 @settings(max_examples=100)
-def test_sums_over_rows_are_those_of_the_rows_written_out(case, seed):
+def test_products_and_images_are_those_of_the_rows_written_out(case, seed, order):
     block, explicit = case
-    rng = np.random.default_rng(seed)
-    weights, out = (
-        rng.standard_normal((len(explicit), 3)),
-        rng.standard_normal((len(explicit.T), 3)),
-    )
-    expected = out + explicit.T @ weights
-    block.add_lift(out, weights)
-    np.testing.assert_allclose(out, expected, atol=1e-5)
+    rng, dtype = np.random.default_rng(seed), block.rows.dtype
+    points = np.array(rng.standard_normal((3, explicit.shape[1])), dtype, order=order)
+    atol = 10 * TOLERANCE[dtype.name]
+    products = block.products(points)
+    assert products.dtype == dtype
+    np.testing.assert_allclose(products, explicit @ points.T, atol=atol)
+    for to in (dtype, np.dtype("float64")):  # images of probes are summed up in float64
+        out = np.array(rng.standard_normal(points.shape), to, order=order)
+        expected = out + points @ explicit.T @ explicit
+        block.add_images(out, products)
+        assert out.dtype == to
+        np.testing.assert_allclose(out, expected, atol=atol)
+    # Two looks do not change the block.
+    np.testing.assert_allclose(block.dense(), explicit, atol=TOLERANCE[dtype.name])
+
+
+@given(case=blocks())
+@settings(max_examples=100)
+def test_squares_of_columns_are_those_of_the_rows_written_out(case):
+    block, explicit = case
     squares = np.square(explicit).sum(axis=0)
     np.testing.assert_allclose(block.column_squares(), squares, rtol=1e-5, atol=1e-5)
+    at_hand = replace(block, squares=np.arange(explicit.shape[1]))
+    np.testing.assert_array_equal(at_hand.column_squares(), np.arange(explicit.shape[1]))
+
+
+@given(case=blocks(max_rows=9), n_rows=st.integers(1, 10), seed=st.integers(0, 999))
+@settings(max_examples=150)
+def test_pieces_are_the_block_cut_into_rows(case, n_rows, seed):
+    block, explicit = case
+    atol = 10 * TOLERANCE[block.rows.dtype.name]
+    pieces = list(block.pieces(n_rows))
+    if block.n_rows <= n_rows and len(block):
+        assert len(pieces) == 1
+        assert pieces[0] is block
+    assert [piece.n_rows for piece in pieces[:-1]] == [n_rows] * (len(pieces) - 1)
+    assert sum(len(piece) for piece in pieces) == len(block)
+    assert sum(piece.n_shifts for piece in pieces) == block.n_shifts
+    rows = np.vstack([np.empty((0, explicit.shape[1])), *(piece.dense() for piece in pieces)])
+    np.testing.assert_allclose(rows, explicit, atol=atol)
+    cross = sum((piece.cross() for piece in pieces), np.zeros((explicit.shape[1], 2)))
+    np.testing.assert_allclose(cross, block.cross(), atol=atol)
+    squares = sum((piece.column_squares() for piece in pieces), np.zeros(explicit.shape[1]))
+    np.testing.assert_allclose(squares, np.square(explicit).sum(axis=0), rtol=1e-5, atol=1e-5)
+    points = np.random.default_rng(seed).standard_normal((2, explicit.shape[1]))
+    points, out = points.astype(block.rows.dtype), np.zeros((2, explicit.shape[1]))
+    for piece in pieces:
+        piece.add_images(out, piece.products(points))
+    np.testing.assert_allclose(out, points @ explicit.T @ explicit, atol=10 * atol)
+
+
+def test_pieces_of_sparse_rows_are_sparse_and_by_columns():
+    rows = sparse.random_array((1000, 30), density=0.1, format="csc", rng=0)
+    pieces = list(Block(rows, np.zeros((1000, 1))).pieces(300))
+    assert [piece.rows.shape for piece in pieces] == [(300, 30)] * 3 + [(100, 30)]
+    assert {piece.rows.format for piece in pieces} == {"csc"}
+
+
+def test_what_is_known_of_all_rows_is_not_taken_for_that_of_some():
+    rows = np.random.default_rng(0).standard_normal((9, 3))
+    whole = Block(rows, np.zeros((9, 1)), mean=rows.mean(axis=0)[None], squares=np.ones(3))
+    for piece in whole.pieces(4):
+        assert not piece.whole
+        assert piece.squares is None
+
+
+def test_a_lone_row_between_means_is_a_piece_too():
+    block = Block(np.ones((1, 3)), np.ones((1, 1)), n_shifts=1)
+    (piece,) = block.pieces(5)
+    np.testing.assert_array_equal(piece.dense(), np.ones((1, 3)))
 
 
 @given(case=blocks())
@@ -98,4 +167,7 @@ def test_sums_over_rows_are_those_of_the_rows_written_out(case, seed):
 def test_a_block_in_other_units_is_its_rows_in_these(case):
     block, explicit = case
     ratio = np.arange(1.0, 1.0 + explicit.shape[1])
-    np.testing.assert_allclose(block.in_units(ratio).dense(), explicit * ratio, atol=1e-5)
+    turned = replace(block, squares=np.square(explicit).sum(axis=0)).in_units(ratio)
+    np.testing.assert_allclose(turned.dense(), explicit * ratio, atol=1e-5)
+    squares = np.square(explicit * ratio).sum(axis=0)
+    np.testing.assert_allclose(turned.column_squares(), squares, rtol=1e-4, atol=1e-4)

@@ -6,20 +6,26 @@ import pytest
 
 @pytest.mark.slow
 def test_the_demo_prints_error_certificate_time_and_memory():
-    options = {"rows": 600, "features": 64, "sketch-size": 16, "alpha": 100}
+    options = {"rows": 600, "features": 256, "sketch-size": 16, "alpha": 100}
     command = ["-m", "ridgepass", "demo", *(f"--{name}={value}" for name, value in options.items())]
     done = subprocess.run([sys.executable, *command], capture_output=True, text=True, check=True)
     assert done.stderr == ""
-    names = ("rr", "FDrr", "RFDrr", "anchored", "  2 passes", "  4 passes")
+    names = ("rr", "FDrr", "RFDrr", "tracked", "  2 passes", "  4 passes")
     table = [line for line in done.stdout.splitlines() if line.startswith(names)]
     assert len(table) == 6
-    rows = {line[:10].strip(): [float(x) for x in line[10:].split()] for line in table}
-    assert rows["rr, exact"][0] == 0
-    for name in ("FDrr", "RFDrr", "anchored", "2 passes", "4 passes"):
-        error, certified = rows[name][:2]
-        assert 0 < error <= certified
-        assert rows[name][5] < rows["rr, exact"][5]
-    assert rows["4 passes"][1] < rows["2 passes"][1] < rows["anchored"][1]
+    columns = ("error", "estimate", "certified", "MSE", "fit", "query", "model", "peak")
+    rows = {
+        line[:10].strip(): dict(zip(columns, map(float, line[10:].split()), strict=True))
+        for line in table
+    }
+    assert rows["rr, exact"]["error"] == 0
+    for name in ("FDrr", "RFDrr", "tracked", "2 passes", "4 passes"):
+        row = rows[name]
+        assert 0 < row["error"] <= row["certified"]
+        assert 0 < row["estimate"] < row["certified"]
+        assert row["model"] < rows["rr, exact"]["model"]
+    certified = [rows[name]["certified"] for name in ("4 passes", "2 passes", "tracked")]
+    assert certified == sorted(certified)
 
 
 @pytest.mark.slow

@@ -234,7 +234,7 @@ CHANGES = {
     "merge": lambda made: made.merge(stream(made.method, slice(11, 20))),
     "refine": lambda made: made.refine([(A[:5], B[:5]), (A[5:11], B[5:11])], 1.0, passes=2),
 }
-EVERY = {"exact": 1, "rfd": 11, "2lfd": 11, "cs": 7, "anchored": 29}  # one line in so many
+EVERY = {"exact": 1, "rfd": 11, "2lfd": 11, "cs": 7, "tracked": 29}  # one line in so many
 
 
 def outcomes(make, change, **options):

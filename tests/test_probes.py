@@ -9,7 +9,7 @@ from scipy import sparse, stats
 from ridgepass import RidgeStream
 from ridgepass.probes import Probes, residual_factor
 
-METHODS = ["exact", "fd", "rfd", "isvd", "2lfd", "rp", "cs", "anchored"]
+METHODS = ["exact", "fd", "rfd", "isvd", "2lfd", "rp", "cs", "tracked"]
 OPTIONS = {
     "plain": {},
     "intercept": {"fit_intercept": True},
@@ -48,7 +48,7 @@ def test_they_know_the_residual_of_any_coefficients(options, kind, n_rows):
     coef = np.random.default_rng(1).standard_normal((12, 2))
     residual = X.T @ (y - X @ coef) - 3.0 * coef
     points = query.probes.points
-    found = query.probes.residuals(3.0, coef, query.solver.exact_cross)
+    found = query.probes.residuals(query.solver.exact_cross - 3.0 * coef, coef)
     np.testing.assert_allclose(found, points @ residual, rtol=1e-9, atol=1e-9 * np.square(X).sum())
     if "standardize" not in options:
         drawn = Probes.draw(6, 12, np.dtype(float))
@@ -72,16 +72,52 @@ def test_any_split_gives_the_same_bits_and_a_merger_the_sums_of_both():
     np.testing.assert_allclose(merged._query().probes.images, images, rtol=1e-4)
 
 
-@pytest.mark.parametrize("other", [{"probes": 6}, {"probes": 0}, {"probes": 5, "seed": 1}])
-def test_other_probes_are_dropped_by_a_merger_and_the_certificate_says_so(other):
+@pytest.mark.parametrize("method", ["rfd", "tracked", "rp"])
+@pytest.mark.parametrize("other", [{"probes": 6}, {"probes": 0}, {"probes": 5, "probe_seed": 1}])
+def test_other_probes_are_dropped_by_a_merger_and_the_certificate_says_so(method, other):
     A, b, _ = make_rows()
-    mine = RidgeStream("rfd", sketch_size=4, probes=5).update(A, b)
-    assert mine.certificate(100.0).estimate is not None
-    mine.merge(RidgeStream("rfd", **{"sketch_size": 4, **other}).update(A, b))
+    mine = RidgeStream(method, sketch_size=4, probes=5).update(A, b)
+    before = mine.certificate(100.0)
+    assert before.estimate is not None
+    assert before.remark == ""
+    theirs = RidgeStream(method, **{"sketch_size": 4, **other}).update(A, b)
+    mine.merge(theirs)
     proof = mine.certificate(100.0)
     assert proof.estimate is None
     assert proof.rests_on == "sketch"
     assert proof.confidence == 1.0
+    assert "merger" in proof.remark
+    assert "dropped" in proof.remark
+    # Nor do they come back, with rows or in another merger.
+    mine.update(A, b).merge(RidgeStream(method, sketch_size=4, probes=5).update(A, b))
+    assert mine.certificate(100.0).estimate is None
+    assert (theirs.certificate(100.0).estimate is not None) == (other["probes"] > 0)
+
+
+@pytest.mark.parametrize("method", ["rfd", "tracked"])
+def test_probes_of_the_same_seed_stay_and_an_empty_stream_takes_those_of_another(method):
+    A, b, _ = make_rows()
+    options = {"sketch_size": 4, "probes": 5, "probe_seed": 3}
+    left, right = (
+        RidgeStream(method, **options).update(A[p], b[p]) for p in (slice(99), slice(99, None))
+    )
+    merged = RidgeStream(method, **options).merge(right).merge(left)
+    probes = merged._query().probes
+    np.testing.assert_array_equal(probes.points, Probes.draw(5, 12, "f8", 3).points)
+    np.testing.assert_allclose(probes.images, probes.points @ A.T @ A, rtol=1e-9, atol=1e-9)
+    assert merged.certificate(100.0).remark == ""
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_stream_without_probes_never_speaks_of_them(method):
+    A, b, _ = make_rows()
+    stream = RidgeStream(method, sketch_size=4, probes=0).update(A, b)
+    stream.merge(RidgeStream(method, sketch_size=4, probes=0, probe_seed=1).update(A, b))
+    proof = stream.certificate(100.0)
+    assert proof.confidence == 1.0
+    assert proof.remark == ""
+    assert (proof.estimate is None) == (method != "exact")
+    assert proof.rests_on == ("exact" if method == "exact" else "sketch")
 
 
 @BY_OPTIONS
@@ -103,16 +139,23 @@ def test_the_bound_holds_and_the_estimate_is_near(method, dtype, options):
         certain = stream.certificate(alpha, confidence=1)
         assert (proof.coef_bound <= certain.coef_bound).all()
         assert certain.confidence == 1.0
-        if proof.rests_on == "probes":
-            assert proof.confidence == 1 - 1e-6
-            # The residual over alpha is what it estimates: an upper limit of the error itself.
-            residual = X.T @ X @ wrong + alpha * wrong
-            true = np.linalg.norm(residual, axis=0) / alpha
-            stretch = stream._query().probes.stretch
-            near = 2 * stretch.max() / stretch.min()  # with standardize, units have changed
-            assert ((proof.estimate > true / near) & (proof.estimate < near * true + 1e-5)).all()
-        else:
-            assert proof.rests_on in ("sketch", "exact rows")
+        assert proof.rests_on in ("sketch", "exact", "probes")
+        assert certain.rests_on in ("sketch", "exact")
+        np.testing.assert_array_equal(proof.estimate, certain.estimate)
+        np.testing.assert_allclose(
+            proof.relative_estimate, proof.estimate / np.linalg.norm(wrong + exact, axis=0)
+        )
+        if method == "exact":
+            continue
+        assert proof.confidence == 1 - 1e-6
+        # They measure the residual, and the sketch knows by how much to divide it.
+        query = stream._query()
+        residual = np.linalg.norm(X.T @ X @ wrong + alpha * wrong, axis=0)
+        stretch = query.probes.stretch
+        near = 2 * stretch.max() / stretch.min()  # with standardize, units have changed
+        below = np.sqrt(alpha) * np.sqrt(alpha + query.solver.typical_tail(alpha))
+        true, little = residual / below, 1e-5 * np.linalg.norm(exact, axis=0)
+        assert ((proof.estimate > true / near) & (proof.estimate < near * true + little)).all()
 
 
 def test_random_projections_have_a_certificate_now():
@@ -132,11 +175,36 @@ def test_the_law_holds_over_many_draws(n_probes, doubt):
     for seed in range(n_draws):
         probes = Probes.draw(n_probes, 20, np.dtype(float), seed)
         probes.images[:] = probes.points @ K
-        found = np.linalg.norm(probes.residuals(2.0, coef, cross))
+        found = np.linalg.norm(probes.residuals(cross - 2.0 * coef, coef))
         short += found * residual_factor(n_probes, doubt) < true
     # Within what 4,000 draws leave open, but once in a million.
     low, high = stats.binom.interval(1 - 1e-6, n_draws, doubt)
     assert low <= short <= high
+
+
+@pytest.mark.parametrize("method", ["rfd", "rp", "tracked"])
+def test_bounds_of_streams_fail_as_often_as_they_say_at_most(method):
+    A, b, _ = make_rows(150)
+    K, c, n_draws, doubt = A.T @ A, A.T @ b[:, :1], 100, 0.2
+    short, far, below = 0, 0, 0
+    for seed in range(n_draws):
+        stream = RidgeStream(method, sketch_size=4, probes=6, probe_seed=seed).update(A, b[:, :1])
+        query, coef = stream._query(), stream.solve(20.0)
+        true = float(np.linalg.norm(c - K @ coef - 20.0 * coef))
+        rest = query.solver.exact_cross - 20.0 * coef
+        short += query.probed(20.0, rest, coef, np.zeros(1)).bound(doubt).item() < true
+        wrong = np.abs(coef - np.linalg.solve(K + 20.0 * np.eye(12), c))
+        proof = stream.certificate(20.0, 1 - doubt)
+        below += bool((wrong > proof.coefficient_bounds().T).any())
+        if method == "tracked":
+            off = np.linalg.norm(K - query.solver.covariance.multiply(np.eye(12), 20.0), 2)
+            far += query.distance(20.0, doubt) < off
+    low, high = stats.binom.interval(1 - 1e-6, n_draws, doubt)
+    assert short <= high
+    assert far <= high
+    assert below <= high
+    if method != "tracked":  # whose choice of the tail is paid for
+        assert low <= short
 
 
 def test_after_a_further_pass_the_measured_residual_takes_over():
@@ -145,7 +213,31 @@ def test_after_a_further_pass_the_measured_residual_takes_over():
     assert stream.certificate(50.0).rests_on == "probes"
     proof = stream.refine([(A, b)], 50.0).certificate(50.0)
     assert proof.rests_on == "passes"
-    assert proof.confidence == 1.0
+    certain = stream.certificate(50.0, confidence=1)
+    assert certain.confidence == 1.0
+    np.testing.assert_array_equal(proof.coef_bound, certain.coef_bound)
+
+
+@pytest.mark.parametrize("method", ["tracked", "rfd", "rp"])
+def test_of_a_refined_answer_they_measure_the_step_beyond_the_last_pass(method):
+    A, b, _ = make_rows(500)
+    stream = RidgeStream(method, sketch_size=4, probes=24).update(A, b)
+    for passes in (1, 1, 2):
+        stream.refine([(A, b)], 50.0, passes=passes)
+        proof, certain = stream.certificate(50.0), stream.certificate(50.0, confidence=1)
+        wrong = stream.solve(50.0) - np.linalg.solve(A.T @ A + 50 * np.eye(12), A.T @ b)
+        error = np.linalg.norm(wrong, axis=0)
+        assert (error <= proof.coef_bound).all()
+        assert (np.abs(wrong) <= proof.coefficient_bounds().T).all()
+        assert (np.abs(A @ wrong) <= proof.prediction_bound(A)).all()
+        assert (proof.coef_bound <= certain.coef_bound).all()
+        assert (proof.relative <= certain.relative).all()
+        assert proof.rests_on in ("probes", "passes")
+        assert certain.rests_on == "passes"
+        if method == "tracked":  # whose step nothing else knows
+            assert proof.rests_on == "probes"
+            assert (error > proof.estimate / 20).all()
+            assert (error < 20 * proof.estimate).all()
 
 
 def test_fewer_probes_are_less_sure():

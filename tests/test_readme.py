@@ -24,7 +24,7 @@ def test_the_python_example_runs(readme, capsys):
     names = {}
     exec(example, names)
     assert f"It prints `{capsys.readouterr().out.strip()}`." in readme
-    assert names["model"].method_ == "anchored"
+    assert names["model"].method_ == "tracked"
 
 
 @pytest.mark.slow

@@ -159,7 +159,9 @@ def test_shapes_are_known_beforehand(method):
             return value.size
         return max(map(largest, value.values()), default=0) if isinstance(value, dict) else 0
 
-    assert max(np.prod(s) for s in flat(shapes)) >= largest(kept) or method in ("rp", "cs")
+    # Others grow with probes and targets, and are checked when they are put.
+    grow = ("rp", "cs", "tracked")
+    assert max(np.prod(s) for s in flat(shapes)) >= largest(kept) or method in grow
     with pytest.raises(ValueError, match=r"not an array of shape|missing"):
         check_shapes(kept, SKETCHES[method].shapes(10**15, 10**9))
 
@@ -175,11 +177,11 @@ def test_a_stream_without_rows():
 
 
 def test_a_restore_that_fails_changes_nothing():
-    model, A, b = stream("anchored")
+    model, A, b = stream("tracked")
     model.update(A, b)
     kept, before = copied(model.snapshot()), everything(model)
-    kept["state"]["anchor"]["due"] = -1
-    with pytest.raises(ValueError, match="due is not a whole number"):
+    kept["state"]["sketch"]["due_turn"] = -1
+    with pytest.raises(ValueError, match="due_turn is not a whole number"):
         model.restore(kept)
     for old, new in zip(before, everything(model), strict=True):
         np.testing.assert_array_equal(old, new)
@@ -188,6 +190,6 @@ def test_a_restore_that_fails_changes_nothing():
 def test_a_stream_of_other_options_takes_no_snapshot():
     model, A, b = stream("fd")
     kept = model.update(A, b).snapshot()
-    for method, options in (("exact", {}), ("fd", {"sketch_size": 5}), ("anchored", {})):
+    for method, options in (("exact", {}), ("fd", {"sketch_size": 5}), ("tracked", {})):
         with pytest.raises(ValueError, match=r"missing|shape"):
             RidgeStream(method, **{"sketch_size": 4, **options}).restore(kept)

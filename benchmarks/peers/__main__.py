@@ -40,6 +40,7 @@ of x. No intercept anywhere. Best of each column in bold.
   components takes a second pass.
 - river learns dense rows in mini-batches of 32 and sparse ones from dictionaries, whose penalty
   reaches only the features of a row: another problem than ridge. Its l2 is 2·alpha/n.
+- ridgepass: tracked follows its 24 probes, as by default; rfd has none, as in the paper.
 - Vowpal Wabbit reads text, and works in float32. Writing the text is not counted, parsing it is.
   With --bfgs its l2 is 2·alpha, and it may take 50 passes. Its defaults have no penalty; at ridge's
   (2·alpha/n) its adaptive steps mostly err more, or diverge.

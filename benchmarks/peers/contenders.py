@@ -45,8 +45,8 @@ CONTENDERS = (
     Contender("vw", "Vowpal Wabbit, defaults", "vowpal", {"bfgs": False}, reads_text=True),
     Contender("vw-bfgs", "Vowpal Wabbit, --bfgs", "vowpal", {"bfgs": True}, reads_text=True),
     Contender("stacked-svd", "FD 64 by stacked SVD", "stacked_svd", {"size": 64}),
-    Contender("anchored-64", "ridgepass anchored 64", "ours", {"size": 64}),
-    Contender("anchored-256", "ridgepass anchored 256", "ours", {"size": 256}),
+    Contender("tracked-64", "ridgepass tracked 64", "ours", {"size": 64}),
+    Contender("tracked-256", "ridgepass tracked 256", "ours", {"size": 256}),
     Contender("rfd-256", "ridgepass rfd 256", "ours", {"method": "rfd", "size": 256}),
     Contender("exact", "ridgepass exact", "ours", {"method": "exact"}),
 )

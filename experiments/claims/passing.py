@@ -143,26 +143,29 @@ def certificates(numbers: Numbers) -> Finding:
     proven = cells[["certified", "certified_relative"]].min(axis=1)
     broken = int((cells.coef_error > proven).sum())
     ratio = (proven / cells.coef_error)[cells.coef_error > 1e-6]
+    by_probes = cells.algorithm[ratio.index] == "tracked"
+    certain, likely = ratio[~by_probes], ratio[by_probes]
     return Finding(
         graded(broken == 0, False),
         f"in {len(cells) - broken} of {len(cells)} runs; certified / error: median "
-        f"{ratio.median():.3g}, least {ratio.min():.3g}",
+        f"{certain.median():.3g}, least {certain.min():.3g}; of tracked, with confidence "
+        f"1 − 1e-6, median {likely.median():.3g}, least {likely.min():.3g}",
     )
 
 
-def anchored_least(numbers: Numbers) -> Finding:
+def tracked_least(numbers: Numbers) -> Finding:
     won, cells, gains = 0, 0, []
     for at in BOTH.values():
         for data in DATA:
             table = numbers.equal_sizes(at, data)
-            others = table.drop(columns="anchored").min(axis=1)
-            won += int((table.anchored <= others).sum())
+            others = table.drop(columns="tracked").min(axis=1)
+            won += int((table.tracked <= others).sum())
             cells += len(table)
-            gains.append(others / table.anchored)
+            gains.append(others / table.tracked)
     gain = pd.concat(gains)
     return Finding(
         graded(won == cells, won >= 0.9 * cells),
-        f"in {won} of {cells} cells; best of the paper's / anchored: median {gain.median():.2g}, "
+        f"in {won} of {cells} cells; best of the paper's / tracked: median {gain.median():.2g}, "
         f"least {gain.min():.2g}",
     )
 
@@ -207,10 +210,10 @@ CLAIMS = (
         ours=True,
     ),
     Claim(
-        "anchored",
+        "tracked",
         "ridgepass",
-        "At equal ℓ the anchored sketch errs less than any of the paper's.",
-        anchored_least,
+        "At equal ℓ the tracked sketch errs less than any of the paper's.",
+        tracked_least,
         ours=True,
     ),
 )

@@ -8,7 +8,7 @@ import numpy as np
 from ridgepass import validation
 from ridgepass.guard import Guarded
 from ridgepass.kernels import Float64
-from ridgepass.query import Query, check_range
+from ridgepass.query import CONFIDENCE, Query, check_range
 from ridgepass.refining import Refined, Refinement, certify
 from ridgepass.solve import Certificate, DenseSolver
 from ridgepass.state import State
@@ -92,7 +92,7 @@ class Answers(Guarded):
         check_range(found)
         return found
 
-    def certificate(self, alpha: float, confidence: float = 1 - 1e-6) -> Certificate:
+    def certificate(self, alpha: float, confidence: float = CONFIDENCE) -> Certificate:
         """Bound the distance of ``solve(alpha)`` from exact ridge on the rows seen.
 
         With ``fit_intercept`` that is ridge on centred rows and targets. With a scaling the bounds
@@ -110,12 +110,13 @@ class Answers(Guarded):
         """
         value, confidence = validation.as_alpha(alpha), validation.as_confidence(confidence)
         query = self._solvable(value)
-        refined = self._refined(value)
+        refined, unchanged = self._refined(value), partial(self.answers_from, query)
         if refined is None or self._refinement is None:
-            certificate = query.certificate(value, confidence)
+            certificate = query.certificate(value, confidence, unchanged)
         else:
-            unchanged = partial(self.answers_from, query)
-            certificate = certify(query, self._refinement, refined, unchanged=unchanged)
+            certificate = certify(
+                query, self._refinement, refined, confidence=confidence, unchanged=unchanged
+            )
         return certificate.of_target(0) if self._seen.single else certificate
 
     def passes(self, alpha: float) -> int:

@@ -1,11 +1,13 @@
 """Rows in the form in which sketches take them in."""
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
 from scipy import sparse
+from scipy.linalg import blas
 
 from ridgepass.kernels import Float64, Part, Rows, apply, apply_transposed, is_sparse, panels
 from ridgepass.scaling import Rescaling
@@ -15,7 +17,7 @@ LIFT_PANEL = 1024  # columns at a time, so that what is added to them stays in t
 
 @dataclass(frozen=True)
 class Block:
-    """The rows diag(factors)·(rows − 1·meanᵀ) and, below them, ``shift``; and their targets.
+    """The rows diag(factors)·(rows − 1·meanᵀ) and, below them, shifts; and their targets.
 
     Centring and weighting stay implicit where carrying them out would cost a copy (a query that
     must leave a pending block as it is) or fill sparse rows in.
@@ -33,9 +35,14 @@ class Block:
     shift : ndarray of shape (1, n_features), optional
         One more row.
     n_shifts : int
-        How many rows at the end stand for the distance of means rather than for data.
+        How many rows at the end stand for the distance of means rather than for data: ``shift``, or
+        without it the last of ``rows``, to which mean and factors do not apply.
     rescaling : Rescaling, optional
         How the columns of everything before this block change first.
+    whole : bool
+        Whether ``mean`` is the weighted mean of these very rows, not of more.
+    squares : ndarray of shape (n_features,), optional
+        The squares of each column, if at hand.
     """
 
     rows: Part
@@ -45,6 +52,8 @@ class Block:
     shift: Rows | None = None
     n_shifts: int = 0
     rescaling: Rescaling | None = None
+    whole: bool = True
+    squares: Float64 | None = None
 
     @classmethod
     def of(cls, rows: Part) -> Self:
@@ -58,6 +67,12 @@ class Block:
     def n_rows(self) -> int:
         """Rows that stand for data."""
         return len(self) - self.n_shifts
+
+    @property
+    def _n_data(self) -> int:
+        """Stored rows to which mean and factors apply."""
+        stored = int(self.rows.shape[0])
+        return stored if self.shift is not None else stored - self.n_shifts
 
     @property
     def parts(self) -> tuple[Part, ...]:
@@ -81,7 +96,7 @@ class Block:
         factor, info = float(self.factors.max()), np.finfo(self.rows.dtype)
         n_products = self.rows.shape[0] * self.rows.shape[1]
         lost = math.sqrt(float(info.smallest_subnormal) * n_products / float(info.eps))
-        sizes = _row_maxima(self.rows)
+        sizes = _row_maxima(self.rows[: self._n_data])
         if factor <= 1.0 or (sizes * self.factors).max() > lost * factor:
             return self
         entry = max(float(sizes.max()), float(info.tiny))
@@ -96,13 +111,13 @@ class Block:
         """Return the same rows with their columns multiplied, written out anew."""
         rows = self.rows.multiply(ratio).tocsc() if is_sparse(self.rows) else self.rows * ratio
         mean, shift = (None if row is None else row * ratio for row in (self.mean, self.shift))
-        return replace(self, rows=rows, mean=mean, shift=shift)
+        return replace(self, rows=rows, mean=mean, shift=shift, squares=None)
 
     def offset_mass(self) -> float:
         """Return the squares that implicit centring takes off the rows."""
         if self.mean is None:
             return 0.0
-        weight = self.rows.shape[0] if self.factors is None else float(self.factors @ self.factors)
+        weight = self._n_data if self.factors is None else float(self.factors @ self.factors)
         mean = self.mean.astype(np.float64)
         return weight * float(np.vdot(mean, mean))
 
@@ -110,25 +125,25 @@ class Block:
         """Turn products with ``parts`` (one row each) into products with the block's rows."""
         if not self.is_implicit:
             return products
-        n_stored = self.rows.shape[0]
-        inside, below = products[:n_stored], products[n_stored:]
+        n_stored, n_data = self.rows.shape[0], self._n_data
+        inside, shifts, below = np.split(products, [n_data, n_stored])
         if self.mean is not None:
             inside, below = inside - below[0], below[1:]
         if self.factors is not None:
             inside = self.factors[:, None] * inside
-        return np.vstack([inside, below])
+        return np.vstack([inside, shifts, below])
 
     def unfold(self, mix: Float64) -> Float64:
         """Turn a mix of the block's rows (one column each) into one of ``parts``."""
         if not self.is_implicit:
             return mix
-        n_stored = self.rows.shape[0]
-        inside, below = mix[:, :n_stored], mix[:, n_stored:]
+        n_stored, n_data = self.rows.shape[0], self._n_data
+        inside, shifts, below = np.split(mix, [n_data, n_stored], axis=1)
         if self.factors is not None:
             inside = inside * self.factors
         if self.mean is not None:
             below = np.hstack([-inside.sum(axis=1, keepdims=True), below])
-        return np.hstack([inside, below])
+        return np.hstack([inside, shifts, below])
 
     def apply(self, vectors: Rows) -> Float64:
         """Return rows·vectors in float64."""
@@ -142,37 +157,92 @@ class Block:
         """Return rowsᵀ·targets in float64."""
         return self.lift(self.targets)
 
-    def add_lift(self, out: Rows, weights: Rows) -> None:
-        """Add rowsᵀ·weights to ``out``, of shape (n_features, any), in its own dtype.
+    def pieces(self, n_rows: int) -> Iterator["Block"]:
+        """Cut the block into blocks of at most so many stored rows; shifts go with the last."""
+        stored = self._n_data
+        if stored <= n_rows:
+            yield self
+            return
+        rows = self.rows.tocsr() if is_sparse(self.rows) and stored > n_rows else self.rows
+        for start in range(0, stored, n_rows):
+            stop = min(start + n_rows, stored)
+            last = stop == stored
+            cut = rows[start : None if last else stop]
+            yield replace(
+                self,
+                rows=cut.tocsc() if is_sparse(cut) else cut,
+                targets=self.targets[start : None if last else stop],
+                factors=None if self.factors is None else self.factors[start:stop],
+                shift=self.shift if last else None,
+                n_shifts=self.n_shifts if last else 0,
+                whole=False,
+                squares=None,
+            )
 
-        Of sparse rows only the columns that have an entry are touched.
+    def products(self, points: Rows) -> Rows:
+        """Return rows·pointsᵀ in the dtype of the points, of shape (n_points, n_features).
+
+        Where the mean is that of these rows, it is taken off their products: no look at it, which
+        would cost as much as many sparse rows.
         """
-        mixed = weights
-        if self.is_implicit:
-            mixed = self.unfold(weights.T.astype(np.float64)).T
-        stored = self.rows.shape[0]
+        found: Rows = self.rows @ points.T
+        inside = found[: self._n_data]
+        if self.mean is not None and self.whole:
+            weights = None if self.factors is None else np.square(self.factors)
+            centre = np.average(inside.astype(np.float64, copy=False), axis=0, weights=weights)
+            inside -= centre.astype(found.dtype)
+        elif self.mean is not None:
+            inside -= self.mean.astype(points.dtype) @ points.T
+        if self.factors is not None:
+            np.multiply(inside, self.factors[:, None], out=inside, casting="same_kind")
+        if self.shift is None:
+            return found
+        return np.vstack([found, self.shift.astype(points.dtype) @ points.T])
+
+    def add_images(self, out: Rows, products: Rows) -> None:
+        """Add productsᵀ·rows to ``out``, of shape (n_points, n_features), in its own dtype.
+
+        ``products`` are this block's own. Of sparse rows only the columns that have an entry are
+        touched.
+        """
+        stored, data, target = self.rows.shape[0], self._n_data, out.T
+        weights = products[:stored]
+        if self.factors is not None:
+            weights = weights.copy()
+            np.multiply(
+                weights[:data], self.factors[:, None], out=weights[:data], casting="same_kind"
+            )
         if is_sparse(self.rows):
             (columns,) = np.nonzero(np.diff(self.rows.indptr))
             starts = np.append(self.rows.indptr[columns], self.rows.indptr[-1])
-            shape = len(columns), stored
             entries = self.rows.data, self.rows.indices, starts
-            out[columns] += sparse.csr_array(entries, shape=shape) @ mixed[:stored]
+            across = sparse.csr_array(entries, shape=(len(columns), stored))
+            target[columns] += across @ np.ascontiguousarray(weights)
+        elif out.dtype == self.rows.dtype and out.flags.c_contiguous and len(out) and stored:
+            gemm = blas.sgemm if out.dtype == np.float32 else blas.dgemm
+            gemm(1.0, self.rows.T, weights, beta=1.0, c=target, overwrite_c=1)
         else:
-            for span in panels(len(out), LIFT_PANEL):
-                out[span] += self.rows[:, span].T @ mixed[:stored]
-        if len(self.parts) > 1:
-            out += self.parts[1].T @ mixed[stored:].astype(out.dtype, copy=False)
+            turned = np.ascontiguousarray(weights.T)
+            for span in panels(out.shape[1], LIFT_PANEL):
+                out[:, span] += turned @ self.rows[:, span]
+        if self.mean is not None and not self.whole:  # else these weights sum up to zero
+            target -= self.mean.T * weights[:data].sum(axis=0)
+        if self.shift is not None:
+            target += self.shift.T * products[stored:]
 
     def column_squares(self) -> Float64:
         """Return the squares of each column."""
+        if self.squares is not None:
+            return self.squares
         if not is_sparse(self.rows):
             total = np.empty(self.rows.shape[1])
             for span in panels(len(total), LIFT_PANEL):
-                part = self.rows[:, span].astype(np.float64, copy=False)
+                part = self.rows[:, span].astype(np.float64)
+                inside = part[: self._n_data]
                 if self.mean is not None:
-                    part = part - self.mean[:, span]
+                    inside -= self.mean[:, span]
                 if self.factors is not None:
-                    part = part * self.factors[:, None]
+                    inside *= self.factors[:, None]
                 total[span] = np.einsum("ij,ij->j", part, part)
         else:
             rows, n_features = self.rows, self.rows.shape[1]

@@ -325,6 +325,7 @@ def smallest_number(dtype: np.dtype[Any]) -> float:
 
 
 TINY = smallest_number(np.dtype(np.float64))
+DOUBLE = unit_roundoff(np.dtype(np.float64))
 
 
 def _mix_panels(out: Rows, count: int) -> Iterator[tuple[slice, Rows]]:

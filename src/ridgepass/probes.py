@@ -6,14 +6,14 @@ of them give ‖r‖ with an exact χ² law, whatever the sketch has lost.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
 from scipy.special import gammaincinv
 
 from ridgepass.blocks import Block
-from ridgepass.kernels import Float64, Rows, column_norms, is_sparse, unit_roundoff
+from ridgepass.kernels import Float64, Rows, column_norms, smallest_number, unit_roundoff
 
 # Of the published stream of numbers. All parts of a merger share it, and no data is correlated with
 # it by accident; whoever gets data from somebody who knows it passes a seed of their own.
@@ -35,12 +35,16 @@ class Probes:
         What columns were multiplied by since they were drawn.
     seed : int
         Which numbers they are; zero for the published ones.
+    surprise : float
+        −log of the probability, given before the first row, of the choices that were made by their
+        images (see `ridgepass.sketch.tracked`); zero where none were.
     """
 
     points: Rows
     images: Float64
     stretch: Float64
     seed: int = 0
+    surprise: float = 0.0
 
     @classmethod
     def draw(cls, n_probes: int, n_features: int, dtype: np.dtype[Any], seed: int = 0) -> Self:
@@ -57,13 +61,11 @@ class Probes:
 
     def absorb(self, block: Block) -> None:
         """Take in one block."""
-        plain = not (block.is_implicit or is_sparse(block.rows))
-        products = block.rows @ self.points.T if plain else block.apply(self.points.T)
-        block.add_lift(self.images.T, products)
+        block.add_images(self.images, block.products(self.points))
 
     def including(self, block: Block) -> "Probes":
         """Return the probes with a partial block added, leaving these as they are."""
-        twin = Probes(self.points, self.images.copy(), self.stretch, self.seed)
+        twin = replace(self, images=self.images.copy())
         if len(block):
             twin.absorb(block)
         return twin
@@ -71,7 +73,8 @@ class Probes:
     def rescaled(self, ratio: Float64) -> "Probes":
         """Return the probes of A·diag(ratio)."""
         points = (self.points / ratio).astype(self.points.dtype)
-        return Probes(points, self.images * ratio, self.stretch * ratio, self.seed)
+        images, stretch = self.images * ratio, self.stretch * ratio
+        return replace(self, points=points, images=images, stretch=stretch)
 
     def merged(self, other: "Probes | None", *, alone: bool) -> "Probes | None":
         """Return the probes of both streams' rows; None if they are not of the same vectors.
@@ -86,13 +89,25 @@ class Probes:
         images = other.images.copy() if alone else self.images + other.images
         return Probes(points, images, other.stretch, other.seed)
 
-    def residuals(self, alpha: float, coef: Float64, cross: Float64) -> Float64:
-        """Return Φᵀr of shape (n_probes, n_targets) for coefficients and c, one column a target."""
-        points = self.points.astype(np.float64)
-        found: Float64 = points @ (cross - alpha * coef) - self.images @ coef
+    def residuals(self, rest: Float64, coef: Float64) -> Float64:
+        """Return Φᵀ(rest − K·coef), of shape (n_probes, n_targets)."""
+        found: Float64 = self.points.astype(np.float64) @ rest - self.images @ coef
         return found
 
-    def rounding(self, mass: float, longest_block: int, coef: Float64, fitted: Float64) -> Float64:
+    def factor(self, doubt: float) -> float:
+        """Return what ‖Φᵀr‖ is multiplied by to be at least ‖r‖, in the present units."""
+        doubt *= math.exp(-self.surprise)
+        return residual_factor(len(self.points), doubt) * float(self.stretch.max())
+
+    def image_rounding(self, mass: float, longest_block: int, n_rows: int) -> float:
+        """Bound what rounding adds to all images together, as an operator; see ``rounding``."""
+        n_probes, n_features = self.points.shape
+        steps = math.sqrt(n_features) + math.sqrt(longest_block + 4)
+        return math.sqrt(n_probes) * self._unit * steps * mass + self._lost(mass, n_rows)
+
+    def rounding(
+        self, mass: float, longest_block: int, n_rows: int, coef: Float64, fitted: Float64
+    ) -> Float64:
         """Bound what rounding adds to each column of the residuals, as a norm.
 
         Products with Φ are off by √d roundings of the rows, which x̂ then meets as Ax̂; their sums
@@ -100,17 +115,35 @@ class Probes:
 
         Parameters
         ----------
-        mass, longest_block : float, int
-            ‖A‖²_F, and the rows of the longest block.
+        mass, longest_block, n_rows : float, int, int
+            ‖A‖²_F, the rows of the longest block, and all rows.
         coef, fitted : ndarray of shape (n_features, n_targets), (n_targets,)
             x̂, and at least ‖Ax̂‖.
         """
         n_probes, n_features = self.points.shape
-        unit, largest = unit_roundoff(self.points.dtype), float(1 / self.stretch.min())
+        norms = column_norms(coef)
         size = math.sqrt(n_features) * math.sqrt(mass) * fitted
-        size = size + math.sqrt(longest_block + 4) * mass * column_norms(coef)
-        bound: Float64 = ALLOWED * math.sqrt(n_probes) * unit * largest * size
+        size = size + math.sqrt(longest_block + 4) * mass * norms
+        bound: Float64 = math.sqrt(n_probes) * self._unit * size + self._lost(mass, n_rows) * norms
         return bound
+
+    @property
+    def _unit(self) -> float:
+        """A rounding of a probe's largest number, as often as it is allowed to add up."""
+        return ALLOWED * unit_roundoff(self.points.dtype) / float(self.stretch.min())
+
+    def _lost(self, mass: float, n_rows: int) -> float:
+        """Bound what images lose of products too small for their type, as an operator."""
+        n_probes, n_features = self.points.shape
+        tiny = smallest_number(self.points.dtype) * max(float(self.stretch.max()), 1.0)
+        within = math.sqrt(n_features) * n_rows + n_features * math.sqrt(n_rows) * math.sqrt(mass)
+        lost: float = math.sqrt(n_probes) * tiny * within
+        return lost
+
+
+def probe_bytes(n_probes: int, n_features: int, itemsize: int) -> int:
+    """Return the bytes of so many probes and their images, the former of ``itemsize`` each."""
+    return n_features * (n_probes * (itemsize + 8) + 8 * (n_probes > 0))
 
 
 def residual_factor(n_probes: int, doubt: float) -> float:

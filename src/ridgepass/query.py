@@ -2,25 +2,40 @@
 
 import copy
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ridgepass.blocks import Block
-from ridgepass.kernels import Float64, column_norms, underflow, unit_roundoff
-from ridgepass.probes import Probes, residual_factor
+from ridgepass.kernels import (
+    DOUBLE,
+    Float64,
+    binary_scales,
+    column_norms,
+    underflow,
+    unit_roundoff,
+)
+from ridgepass.probes import Probes
 from ridgepass.scaling import Rescaling, Scaling
-from ridgepass.sketch import Dense, Sketch
+from ridgepass.sketch import Dense, LowRank, Sketch, TrackedCovariance
 from ridgepass.solve import Certificate, DenseSolver, Solver, error_bounds, factorise
-from ridgepass.solve.bounds import over
+from ridgepass.solve.bounds import over, sum_rounding
+from ridgepass.solve.directions import Width, Widths, by_distance, by_ellipsoid, by_leverage
 from ridgepass.solve.worst_case import known
 from ridgepass.state import State
 
 # Squared errors come as a difference; below this share of the targets' squares they are taken for
 # rounding, so that models which all fit perfectly are equals.
 NOISE = 1e-10
+CONFIDENCE = 1 - 1e-6  # with which certificates hold unless another is asked for
+RESIDUAL_DOUBT = 0.9  # the share of doubt that residuals have; the rest is for ‖AᵀA − K̂‖
+PROBES_DROPPED = (
+    "no probes: a merger has dropped them, since the other part had other ones (another "
+    "random_state or number of probes, or with standardize other first units)"
+)
 
 
 def _in_units(state: State, fresh: Float64) -> tuple[Sketch, Float64]:
@@ -57,7 +72,7 @@ class Query:
 
     Attributes
     ----------
-    solver : LowRankSolver, AnchoredSolver or DenseSolver
+    solver : LowRankSolver, DenseSolver or TrackedSolver
         For the columns divided by ``scale``.
     mean, target_mean : ndarray of shape (n_features,), (n_targets,)
         What rows and targets were centred on; zeros without an intercept.
@@ -86,6 +101,8 @@ class Query:
         What measures the residual of any answer.
     longest_block : int
         Rows of the longest block.
+    remark : str
+        What a certificate should say besides.
     """
 
     solver: Solver
@@ -105,6 +122,7 @@ class Query:
     centred: bool
     probes: Probes | None
     longest_block: int
+    remark: str = ""
 
     @classmethod
     def of(cls, state: State) -> "Query":
@@ -114,7 +132,6 @@ class Query:
         moments = state.moments.including(block)
         cross, fresh, columns = moments.cross, None, None
         (mean, target_mean), weight = intake.means(), intake.total_weight()
-        anchor = None if state.anchor is None else state.anchor.including(block)
         scale = None if scaling is None else scaling.given
         moved, varies, scale_error = None, None, 0.0
         if scaling is not None and scale is None:
@@ -125,15 +142,11 @@ class Query:
                 fresh = scaling.units / units
                 sketch, left_out = _in_units(state, fresh)
                 moved = moved + left_out
-                if anchor is not None:
-                    before = float((squares / np.square(scaling.units)).sum())
-                    anchor = anchor.rescaled(fresh, before)
             columns = units / scale
             scale_error = float(np.sqrt(moved[varies] / squares[varies]).max(initial=0.0))
         probes = _with_pending(state.probes, block, scaling, fresh)
         covariance = sketch.covariance(block, fresh)
         if columns is not None and (columns != 1.0).any():
-            anchor = None if anchor is None else anchor.rescaled(columns, covariance.mass)
             covariance = covariance.rescaled(columns, squares / np.square(units))
             probes = None if probes is None else probes.rescaled(columns)
         stretch = 1.0
@@ -147,13 +160,14 @@ class Query:
             displacement = float(column_norms((np.sqrt(moved) / scale)[:, None])[0])
         target_displacement = state.target_displacement(moments.target_mass)
         cross_error = moments.cross_rounding(mass, stretch)
+        cross_error += sketch.cross_unit * math.sqrt(mass) * np.sqrt(moments.target_mass_bound)
         cross_error += displacement * np.sqrt(moments.target_mass_bound)
         cross_error += math.sqrt(mass) * target_displacement
         for array in (mean, scale):
             if array is not None:
                 array.flags.writeable = False
         return cls(
-            solver=factorise(covariance, cross, anchor),
+            solver=factorise(covariance, cross),
             mean=mean,
             target_mean=target_mean,
             scale=scale,
@@ -170,6 +184,7 @@ class Query:
             centred=intake.centre,
             probes=probes,
             longest_block=moments.longest_block,
+            remark=PROBES_DROPPED if state.probes_dropped else "",
         )
 
     @np.errstate(over="ignore", invalid="ignore")
@@ -179,31 +194,48 @@ class Query:
         check_range(coefs)
         return coefs
 
-    @np.errstate(over="ignore", invalid="ignore")  # bounds are infinite then
-    def certificate(self, alpha: float, confidence: float = 1.0) -> Certificate:
+    @np.errstate(over="ignore", invalid="ignore", divide="ignore")  # bounds are infinite then
+    def certificate(
+        self,
+        alpha: float,
+        confidence: float = 1.0,
+        unchanged: Callable[[], bool] = lambda: False,
+    ) -> Certificate:
         """Bound the distance from exact ridge, for every target.
 
-        Below a ``confidence`` of one, probes may bound it too.
+        Below a ``confidence`` of one, probes may bound it too. ``unchanged`` tells whether the
+        sketch is still what this query looked at.
         """
         (coef,) = self.solver.solve([alpha])
-        absolute, relative = error_bounds(self.solver, alpha, coef, self.cross_error, self.moved)
-        norms, estimate, rests_on = known(column_norms(coef)), None, "sketch"
-        if self.probes is not None and confidence < 1.0 and alpha > 0:
-            measured, estimate = self.by_probes(alpha, coef, 1.0 - confidence)
-            if (measured < absolute).any():
+        absolute, relative = error_bounds(
+            self.solver, alpha, coef, self.cross_error, self.moved, np.sqrt(self.target_mass)
+        )
+        norms, longest = known(column_norms(coef)), self.longest_possible(alpha)
+        energy = longest * absolute
+        rests_on = "exact" if isinstance(self.solver, DenseSolver) else "sketch"
+        rest = self.solver.exact_cross - alpha * coef
+        probed = self.probed(alpha, rest, coef, self.cross_error)
+        by_probes = probed is not None and confidence < 1.0
+        if probed is not None and by_probes:
+            residual = probed.bound(RESIDUAL_DOUBT * (1.0 - confidence))
+            if (residual / alpha < absolute).any():
                 rests_on = "probes"
-            absolute = np.fmin(absolute, measured)
-            relative = np.fmin(relative, over(measured, norms - measured))
+            absolute = np.fmin(absolute, residual / alpha)
+            relative = np.fmin(relative, over(absolute, norms - absolute))
+            energy = np.fmin(energy, residual / math.sqrt(alpha))
         lost = self.lost_coefs(len(coef), self.scale)
+        by_units = np.zeros_like(norms)
         if self.scale_error > 0:  # exact ridge has exact scales, and is another in the model's
-            absolute = absolute + self.scale_error * (norms + absolute)
+            by_units = self.scale_error * (norms + absolute)
             relative = relative + self.scale_error * (1 + relative)
-        absolute = absolute + lost
+        slack = by_units + lost
+        widths = partial(self._widths, alpha, coef, absolute, energy, slack, confidence)
+        absolute = absolute + slack
         relative = relative + over(lost * (1 + relative), norms)
         relative = np.where(absolute == 0, 0.0, relative)
         offset = self._intercept_error(norms, absolute)
-        energy = math.sqrt(self._largest_possible() + alpha) * absolute
-        energy = np.hypot(energy, math.sqrt(self.weight) * offset)
+        energy = np.hypot(energy + longest * slack, math.sqrt(self.weight) * offset)
+        estimate = self._estimate(alpha, coef, probed)
         return Certificate(
             alpha=alpha,
             covariance_bound=self.solver.covariance_error(alpha) + self.moved,
@@ -213,34 +245,100 @@ class Query:
             mean=self.mean if self.centred else None,
             scale=self.scale,
             offset=known(offset) + np.where(self.target_mass > 0, underflow(len(coef) + 8), 0.0),
-            rounding=(len(coef) + 8) * unit_roundoff(np.dtype(np.float64)) * norms + lost,
+            rounding=(len(coef) + 8) * DOUBLE * norms + lost,
             n_features=len(coef),
-            confidence=1.0 if rests_on == "sketch" else confidence,
-            rests_on="exact rows" if isinstance(self.solver, DenseSolver) else rests_on,
+            confidence=confidence if by_probes else 1.0,
+            rests_on=rests_on,
             estimate=estimate,
+            relative_estimate=None if estimate is None else known(over(estimate, norms)),
+            widths=Widths(widths, unchanged),
+            remark=self.remark,
         )
 
-    def by_probes(self, alpha: float, coef: Float64, doubt: float) -> tuple[Float64, Float64]:
-        """Bound ‖x̂ − x‖ for every target by the residual, and estimate it.
+    def _estimate(self, alpha: float, coef: Float64, probed: "Probed | None") -> Float64 | None:
+        """Estimate ‖x̂ − x‖ for every target; None if nothing measures it.
 
-        (K + γI)(x − x̂) is the residual r, so that ‖x − x̂‖ ≤ ‖r‖/γ. All bounds together fail with
-        probability ``doubt``.
+        (K + γI)(x − x̂) is the residual, which lies mostly outside the sketch. There K is between
+        zero and a few times the tail: halfway between γ and γ + tail, in logarithms, did best.
         """
-        probes = self.probes
-        assert probes is not None
-        found = column_norms(probes.residuals(alpha, coef, self.solver.exact_cross))
-        mass, norms = self.solver.covariance.mass, column_norms(coef)
-        factor = residual_factor(len(probes.points), doubt / len(found))
-        factor *= float(probes.stretch.max())
-        along = np.maximum(np.einsum("dt,dt->t", coef, self.solver.exact_cross), 0.0)
-        fitted = math.sqrt(mass) * norms
-        for _ in range(2):
-            residual = factor * (found + probes.rounding(mass, self.longest_block, coef, fitted))
-            # ‖Ax̂‖² = x̂·c − γ‖x̂‖² − x̂·r.
-            fitted = np.fmin(fitted, np.sqrt(along + norms * residual))
-        bound = residual + self.moved * norms + self.cross_error
-        typical = float(np.sqrt(np.square(probes.stretch).mean())) / math.sqrt(len(probes.points))
-        return known(bound / alpha), known(typical * found / alpha)
+        solver = self.solver
+        if isinstance(solver, DenseSolver):
+            residual = solver.exact_cross - solver.covariance.multiply(coef) - alpha * coef
+            return known(over(column_norms(residual), np.full(coef.shape[1], alpha)))
+        if probed is None:
+            return None
+        return self.estimate(alpha, probed)
+
+    def estimate(self, alpha: float, probed: "Probed") -> Float64:
+        """Estimate how far coefficients are from exact ridge, given what probes say of them."""
+        roots = math.sqrt(alpha), math.sqrt(alpha + self.solver.typical_tail(alpha))
+        return known(probed.estimate / roots[0] / roots[1])
+
+    def probed(
+        self,
+        alpha: float,
+        rest: Float64,
+        coef: Float64,
+        rest_error: Float64,
+        moved: float | None = None,
+    ) -> "Probed | None":
+        """Return what probes say of the residual rest − K·coef; None if there are none.
+
+        ``rest_error`` bounds the error of ``rest``, for every target, and ``moved`` what rounding
+        of the rows has changed AᵀA by.
+        """
+        if self.probes is None or not alpha > 0:
+            return None
+        found = column_norms(self.probes.residuals(rest, coef))
+        moved = self.moved if moved is None else max(moved, self.moved)
+        return Probed(self, found, coef, rest, rest_error, moved)
+
+    def distance(self, alpha: float, doubt: float) -> float:
+        """Return at least ‖AᵀA − K̂‖₂ but with probability ``doubt``, K̂ being the tracked one.
+
+        For the leading v of E = K − K̂, ‖EΦ‖₂ ≥ ‖v·EΦ‖ = ‖E‖₂·‖v·Φ‖, which is χ.
+        """
+        probes, covariance = self.probes, self.solver.covariance
+        if probes is None or not isinstance(covariance, TrackedCovariance):
+            return math.inf
+        points = probes.points.astype(np.float64).T
+        left = probes.images.T - covariance.multiply(points, alpha)
+        unit = float(binary_scales(left).max())
+        found = unit * float(np.linalg.norm(left / unit, 2))
+        found += probes.image_rounding(covariance.mass, self.longest_block, self.n_sums)
+        return probes.factor(doubt) * found + self.moved
+
+    @property
+    def n_sums(self) -> int:
+        """Rows that sums are made of: data, and one for the means with each block."""
+        return self.n_rows + self.n_blocks
+
+    def _widths(
+        self,
+        alpha: float,
+        coef: Float64,
+        absolute: Float64,
+        energy: Float64,
+        slack: Float64,
+        confidence: float,
+    ) -> list[Width]:
+        """Return what is known of single directions."""
+        covariance = self.solver.covariance
+        if isinstance(covariance, TrackedCovariance):
+            if self.probes is None or confidence == 1.0:
+                return []
+            distance = self.distance(alpha, (1 - RESIDUAL_DOUBT) * (1.0 - confidence))
+            return by_distance(covariance, alpha, distance, energy, slack)
+        if not isinstance(covariance, LowRank) or covariance.loss_bound is None or alpha == 0:
+            return []
+        found, cross = by_leverage(covariance, alpha, self.moved, energy, slack), self.solver.cross
+        reach, length = column_norms(coef) + absolute, column_norms(cross)
+        size = (alpha + covariance.mass) * reach + length
+        error = self.cross_error + sum_rounding(covariance, len(coef)) * size
+        error = error + (covariance.rounding + self.moved) * reach
+        uneven = 16 * covariance.unit * covariance.squares.max(initial=0.0) / alpha
+        error = (error + uneven * length) / alpha
+        return found + by_ellipsoid(covariance, alpha, cross, coef, slack + error)
 
     def lost_coefs(self, n_features: int, scale: Float64 | None) -> Float64:
         """Bound what coefficients lose that are too small for their type, in original units."""
@@ -254,13 +352,16 @@ class Query:
             self.displacement
         )
 
-    def _largest_possible(self) -> float:
-        """Return at least ‖AᵀA‖₂."""
+    def longest_possible(self, alpha: float) -> float:
+        """Return at least √‖AᵀA + alpha·I‖₂: what a unit vector's energy is at most."""
         covariance = self.solver.covariance
-        if isinstance(covariance, Dense) or covariance.loss_bound is None:
-            return covariance.mass + covariance.error + self.moved
-        top = float(covariance.squares.max(initial=0.0)) + covariance.loss_bound
-        return top + covariance.rounding + self.moved
+        if isinstance(covariance, LowRank) and covariance.loss_bound is not None:
+            top = float(covariance.squares.max(initial=0.0)) + covariance.loss_bound
+            top += covariance.rounding
+        else:
+            top = covariance.mass * (1 + 1e-4)  # whose own rounding is far below that
+            top += covariance.error if isinstance(covariance, Dense) else 0.0
+        return math.sqrt(top + self.moved + alpha)
 
     def generalised_error(self, alphas: Sequence[float]) -> Float64:
         """Estimate the mean squared error on new rows, of shape (n_alphas, n_targets).
@@ -315,6 +416,56 @@ class Query:
         joined = 4 * self.n_blocks * unit * spread / root
         error: Float64 = moved + joined + (len(mean) + 8) * unit * size
         return np.where(np.isfinite(coef_bound), error, np.inf)
+
+
+@dataclass(frozen=True)
+class Probed:
+    """What probes say of a residual r = rest − K·coef, for every target.
+
+    Attributes
+    ----------
+    query : Query
+        What they are of.
+    found : ndarray of shape (n_targets,)
+        ‖Φᵀr‖.
+    coef, rest, rest_error : ndarray
+        The coefficients, what their image is taken off, and at least the norm of its error.
+    moved : float
+        What rounding of the rows may have changed AᵀA by, in the spectral norm.
+    """
+
+    query: Query
+    found: Float64
+    coef: Float64
+    rest: Float64
+    rest_error: Float64
+    moved: float
+
+    @property
+    def estimate(self) -> Float64:
+        """Of ‖r‖."""
+        stretch = self._probes.stretch
+        typical = float(np.sqrt(np.square(stretch).mean())) / math.sqrt(len(self._probes.points))
+        return typical * self.found
+
+    def bound(self, doubt: float) -> Float64:
+        """Return at least ‖r‖, but with probability ``doubt`` for any of the targets."""
+        query, norms = self.query, column_norms(self.coef)
+        mass, longest = query.solver.covariance.mass, query.longest_block
+        factor = self._probes.factor(doubt / len(self.found))
+        along = np.maximum(np.einsum("dt,dt->t", self.coef, self.rest), 0.0)
+        fitted = math.sqrt(mass) * norms
+        for _ in range(2):
+            rounding = self._probes.rounding(mass, longest, query.n_sums, self.coef, fitted)
+            residual = factor * (self.found + rounding)
+            # ‖Ax‖² = x·rest − x·r.
+            fitted = np.fmin(fitted, np.sqrt(along + norms * residual))
+        return known(residual + self.moved * norms + self.rest_error)
+
+    @property
+    def _probes(self) -> Probes:
+        assert self.query.probes is not None
+        return self.query.probes
 
 
 def check_range(found: Float64) -> None:

@@ -6,19 +6,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ridgepass.anchor import Anchor
 from ridgepass.blocks import Block
 from ridgepass.centring import shift_factor
 from ridgepass.intake import Batch, DenseIntake, Intake, SparseIntake
-from ridgepass.kernels import TINY, Float64, Rows, smallest_number, unit_roundoff
+from ridgepass.kernels import DOUBLE, TINY, Float64, Rows, smallest_number, unit_roundoff
 from ridgepass.moments import Moments
 from ridgepass.probes import Probes
 from ridgepass.scaling import Rescaling, Scaling
-from ridgepass.sketch import AnchoredFrequentDirections, Sketch
+from ridgepass.sketch import Sketch, TrackedSubspace
+from ridgepass.sketch.legacy import AnchoredFrequentDirections
 from ridgepass.snapshot import Kept, entry, flag, like, own_arrays, put_each, take, take_each
-from ridgepass.solve import AnchoredSolver
-
-DOUBLE = unit_roundoff(np.dtype(np.float64))
 
 
 @dataclass
@@ -38,10 +35,10 @@ class State:
         the present units; one number for each target.
     rounded : bool
         Whether rows were rounded on their way into the sketch.
-    anchor, anchor_alpha : Anchor or None, float or None
-        The anchor, and the alpha it is kept at; None for the mean eigenvalue.
-    probes : Probes or None
-        What measures residuals.
+    own_probes : Probes or None
+        What measures residuals, unless the sketch follows that itself.
+    n_probes : int
+        How many of them there were at first.
     """
 
     sketch: Sketch
@@ -51,9 +48,8 @@ class State:
     carried: Float64
     target_carried: Float64
     rounded: bool = False
-    anchor: Anchor | None = None
-    anchor_alpha: float | None = None
-    probes: Probes | None = None
+    own_probes: Probes | None = None
+    n_probes: int = 0
 
     @classmethod
     def empty(
@@ -65,7 +61,6 @@ class State:
         is_sparse: bool,
         centre: bool,
         scaling: Scaling | None,
-        alpha: float | None = None,
         probes: Probes | None = None,
     ) -> "State":
         """Return the state of no rows."""
@@ -74,9 +69,7 @@ class State:
         intake = kind(
             block_rows, sketch.n_features, n_targets, sketch.dtype, centre=centre, scaling=scaling
         )
-        moments, anchor = Moments.empty(sketch.n_features, n_targets), None
-        if isinstance(sketch, AnchoredFrequentDirections):
-            anchor = Anchor.empty(sketch.n_features, n_targets, sketch.sketch_size)
+        moments = Moments.empty(sketch.n_features, n_targets)
         carried = np.zeros(sketch.n_features if intake.standardizes else 1)
         return cls(
             sketch,
@@ -85,10 +78,19 @@ class State:
             single,
             carried,
             np.zeros(n_targets),
-            anchor=anchor,
-            anchor_alpha=alpha,
-            probes=probes,
+            own_probes=None if sketch.needs_targets else probes,
+            n_probes=0 if probes is None else len(probes.points),
         )
+
+    @property
+    def probes_dropped(self) -> bool:
+        """Whether there were probes, and a merger has dropped them."""
+        return self.n_probes > 0 and self.probes is None
+
+    @property
+    def probes(self) -> Probes | None:
+        """What measures residuals; of a sketch's own, views that are valid until it changes."""
+        return self.sketch.probes if isinstance(self.sketch, TrackedSubspace) else self.own_probes
 
     @property
     def is_sparse(self) -> bool:
@@ -113,9 +115,8 @@ class State:
     @property
     def nbytes(self) -> int:
         """Bytes of all arrays."""
-        anchor = 0 if self.anchor is None else self.anchor.nbytes
         carried = self.carried.nbytes + self.target_carried.nbytes
-        more = anchor + carried + (0 if self.probes is None else self.probes.nbytes)
+        more = carried + (0 if self.own_probes is None else self.own_probes.nbytes)
         return self.sketch.nbytes + self.moments.nbytes + self.intake.nbytes + more
 
     def snapshot(self) -> Kept:
@@ -128,9 +129,11 @@ class State:
         kept |= take_each(self, ("rounded", "moments", "sketch", "intake"))
         if self.carried.any() or self.target_carried.any():
             kept |= take_each(self, ("carried", "target_carried"))
-        if self.probes is not None:
-            kept["probes"] = take(self.probes)
-        return kept if self.anchor is None else kept | {"anchor": take(self.anchor)}
+        if self.own_probes is not None:
+            kept["probes"] = take(self.own_probes)
+        if isinstance(self.sketch, AnchoredFrequentDirections):
+            kept["anchor"] = self.sketch.anchor()
+        return kept
 
     def restore(self, kept: Kept) -> None:
         """Take up a snapshot in an empty state of the same options, or raise ValueError."""
@@ -140,23 +143,17 @@ class State:
         self.intake.restore(entry(kept, "intake"))
         if self.moments.n_rows and not self.intake.weight > 0:
             raise ValueError("rows have no weight")
-        if self.anchor is not None:
-            self.anchor = like(self.anchor, entry(kept, "anchor"), "anchor")
-        if self.probes is not None:  # they were dropped where there are none
+        if isinstance(self.sketch, AnchoredFrequentDirections):
+            self.sketch.take_anchor(entry(kept, "anchor"), self.n_targets)
+        if self.own_probes is not None:  # they were dropped where there are none
             found = kept.get("probes")
-            self.probes = None if found is None else like(self.probes, found, "probes")
+            self.own_probes = None if found is None else like(self.own_probes, found, "probes")
         if "carried" in kept:
             put_each(self, ("carried", "target_carried"), kept)
         elif self.intake.standardizes and "offset_squares" not in entry(kept, "intake"):
             # Versions 1 and 2 of the model file have deviations of rows that were rounded before.
             size = self.intake.scaling.squares + self.intake.offset_squares  # type: ignore[union-attr]
             self.carried = np.square(8 * unit_roundoff(self.sketch.dtype)) * size
-
-    @property
-    def least_version(self) -> int:
-        """The oldest version of the model file that can hold it."""
-        new = self.intake.standardizes or self.carried.any() or self.target_carried.any()
-        return 3 if new else 1
 
     def check_shape(self, n_features: int, n_targets: int, single: bool) -> None:
         """Raise unless rows and targets of this shape belong to the stream."""
@@ -180,49 +177,27 @@ class State:
         first = batch.rows[:1]
         row = first if isinstance(first, np.ndarray) else first.toarray()
         self.intake.start_at(row[0], batch.targets[0])
+        self.intake.implicit = self.sketch.centres
         for block in self.intake.feed(batch):
             if block.rescaling is not None:
                 self._rescale(block.rescaling)
             self._take(block)
-            if self.anchor is not None and self.moments.n_rows >= self.anchor.due:
-                self._move_anchor(self.anchor)
+            self.sketch.settle(self.moments.cross)
+            self.intake.implicit = self.sketch.centres
 
     def _take(self, block: Block) -> None:
         """Take in one block."""
-        self.sketch.absorb(block)
-        if self.probes is not None:
-            self.probes.absorb(block)
-        if self.anchor is None or not self.anchor.placed:
-            self.moments.update(block)
-            return
-        # One look at the rows for both sums.
-        along = block.apply(self.anchor.point)
-        cross, image = np.hsplit(block.lift(np.hstack([block.targets, along])), 2)
+        cross = self.sketch.absorb(block)
+        if self.own_probes is not None:
+            self.own_probes.absorb(block)
         self.moments.update(block, cross)
-        self.anchor.follow(block, image)
-
-    def _move_anchor(self, anchor: Anchor) -> None:
-        """Take the anchor to the solution so far."""
-        sketch = self.sketch
-        assert isinstance(sketch, AnchoredFrequentDirections)
-        solver = AnchoredSolver(sketch.finished(), self.moments.cross, anchor)
-        covariance = solver.covariance
-        if covariance.mass > 0:
-            alpha = self.anchor_alpha or covariance.mass / self.n_features
-            point, image, error, tail = solver.moved(alpha)
-            # Where alpha is so small that a solution overflows, the old place is as good.
-            if np.isfinite(point).all() and np.isfinite(image).all():
-                anchor.place(point, image, error)
-                sketch.learn_tail(tail)
-        anchor.postpone(self.moments.n_rows)
 
     def _rescale(self, change: Rescaling) -> None:
         """Bring all finished blocks to new units."""
         self.carried = self.carried + self._stretched_underflow(change.ratio)
-        self.anchor, left_out = rescale(self.sketch, self.moments, self.anchor, change)
-        self.carried = self.carried + left_out
-        if self.probes is not None:
-            self.probes = self.probes.rescaled(change.ratio)
+        self.carried = self.carried + rescale(self.sketch, self.moments, change)
+        if self.own_probes is not None:
+            self.own_probes = self.own_probes.rescaled(change.ratio)
 
     def _stretched_underflow(self, ratio: Float64) -> Float64:
         """Return what underflow has lost in columns that are now multiplied, in original units."""
@@ -252,8 +227,8 @@ class State:
         distance = mine.feature_mean.distance_to(theirs.feature_mean)
         target_distance = mine.target_mean.distance_to(theirs.target_mean)
         factor = shift_factor(mine.weight, theirs.weight)
-        sketch, moments, anchor = other.sketch, other.moments, other.anchor
-        weights, probes = (mine.weight, theirs.weight), other.probes
+        sketch, moments = other.sketch, other.moments
+        weights, probes = (mine.weight, theirs.weight), other.own_probes
         if mine.scaling is not None and theirs.scaling is not None:
             mean = mine.feature_mean.joined(theirs.feature_mean, *weights).value
             weight = mine.weight + theirs.weight
@@ -262,19 +237,13 @@ class State:
                 self._rescale(here)
             if there is not None:
                 sketch, moments = copy.deepcopy((sketch, moments))
-                anchor, left_out = rescale(sketch, moments, anchor, there)
-                self.carried = self.carried + left_out
+                self.carried = self.carried + rescale(sketch, moments, there)
                 probes = None if probes is None else probes.rescaled(there.ratio)
         alone = not self.moments.n_rows
-        if self.anchor is not None and anchor is not None:
-            if alone:
-                self.anchor = copy.deepcopy(anchor)
-            else:
-                self._join_anchor(self.anchor, anchor, sketch, moments)
         self.sketch.merge(sketch)
         self.moments.merge(moments)
-        if self.probes is not None:
-            self.probes = self.probes.merged(probes, alone=alone)
+        if self.own_probes is not None:
+            self.own_probes = self.own_probes.merged(probes, alone=alone)
         if mine.centre:
             if factor > 0.0:
                 row = (factor * distance / mine.units)[None].astype(self.sketch.dtype)
@@ -285,19 +254,7 @@ class State:
         mine.weight += theirs.weight
         # Waiting rows are rounded once more: errors of the same rows add, not their squares.
         self.carried = np.square(np.sqrt(self.carried) + np.sqrt(mine.change_units(units)))
-        if self.anchor is not None and not alone:
-            self._move_anchor(self.anchor)
-
-    def _join_anchor(self, mine: Anchor, theirs: Anchor, sketch: Sketch, moments: Moments) -> None:
-        """Bring two anchors to one point, as far as each side's sketch knows the way."""
-        share = moments.n_rows / (self.moments.n_rows + moments.n_rows)
-        point = (1 - share) * mine.point + share * theirs.point
-        sums = []
-        for part, sums_of, anchor in ((self.sketch, self.moments, mine), (sketch, moments, theirs)):
-            assert isinstance(part, AnchoredFrequentDirections)
-            sums.append(AnchoredSolver(part.finished(), sums_of.cross, anchor).shifted(point))
-        (here, error), (there, more) = sums
-        mine.place(point, here + there, error + more)
+        self.sketch.settle(self.moments.cross)
 
     def moved_squares(self, mass: float | None = None, offset: Rows | None = None) -> Float64:
         """Return at least Σ(Ã − A)², where Ã are the rows as sketched and A as they should be.
@@ -358,6 +315,7 @@ class State:
         """Count the roundings that an entry may go through, in units of itself."""
         # At the least a row is converted, and its weight's root too before they are multiplied.
         storing = 6 if self.intake.touches_rows else 4
+        storing += 4 if self.sketch.centres else 0  # means are sums in the rows' own dtype
         means = self._sum_steps() if self.intake.centre else 0.0
         return storing * unit_roundoff(self.sketch.dtype) + means
 
@@ -383,24 +341,19 @@ class State:
         return stored + mean + TINY * n_rows
 
 
-def rescale(
-    sketch: Sketch, moments: Moments, anchor: Anchor | None, change: Rescaling
-) -> tuple[Anchor | None, Float64]:
+def rescale(sketch: Sketch, moments: Moments, change: Rescaling) -> Float64:
     """Bring a stream's sums to new units.
 
-    Returns the anchor in these, and the squares, in original units, of what is left out: columns
-    that have varied by no more than rounding may now be multiplied by anything, and with them what
-    a sketch has rounded elsewhere. Sketches whose columns have nothing to do with each other keep
-    them.
+    Returns the squares, in original units, of what is left out: columns that have varied by no more
+    than rounding may now be multiplied by anything, and with them what a sketch has rounded
+    elsewhere. Sketches whose columns have nothing to do with each other keep them.
     """
     ratio, left_out = change.ratio, np.zeros_like(change.first_squares)
     if change.first.any() and not sketch.columns_apart:
         ratio, left_out = np.where(change.first, 0.0, ratio), change.first_squares
     sketch.rescale(ratio, change.column_mass)
     moments.rescale(change.ratio)
-    if anchor is not None:
-        anchor = anchor.rescaled(change.ratio, float(change.column_mass.sum()))
-    return anchor, left_out
+    return left_out
 
 
 def _shape(n_targets: int, single: bool) -> str:

@@ -18,7 +18,7 @@ from ridgepass.query import Query
 from ridgepass.refining import Refinement
 from ridgepass.scaling import Scaling
 from ridgepass.second_look import SecondLook
-from ridgepass.sketch import SKETCHES
+from ridgepass.sketch import LEGACY, SKETCHES, Sketch
 from ridgepass.snapshot import Kept, array, check_shapes, entry, flag, float_type, part
 from ridgepass.state import State
 
@@ -28,12 +28,12 @@ class RidgeStream(SecondLook):
 
     Parameters
     ----------
-    method : {"rfd", "fd", "isvd", "2lfd", "rp", "cs", "exact", "anchored"}
+    method : {"rfd", "fd", "isvd", "2lfd", "rp", "cs", "exact", "tracked"}
         How AᵀA is remembered. ``"exact"`` needs d² numbers, the others about 2·sketch_size·d
-        (3·sketch_size·d up to a sketch size of 64, where blocks are taken in pairs).
-        ``"anchored"`` (see docs/anchored.md) errs least, ``"rfd"`` (Algorithm 3) has the least
-        certified error, ``"fd"`` is Algorithm 2. ``"rp"`` and ``"cs"`` are random and have no
-        certificate.
+        (3·sketch_size·d up to a sketch size of 64, where blocks are taken in pairs, and with
+        ``"tracked"``). ``"tracked"`` (see docs/tracked.md) errs least and is fastest; ``"rfd"``
+        (Algorithm 3) has the least error that is certain, ``"fd"`` is Algorithm 2. ``"rp"`` and
+        ``"cs"`` are random; only probes bound their error.
     sketch_size : int
         Rows of the sketch, the paper's ℓ.
     fit_intercept : bool
@@ -51,13 +51,16 @@ class RidgeStream(SecondLook):
     seed : int or None
         For the random methods; None draws one.
     alpha : float, optional
-        Where ``"anchored"`` keeps its anchor: the ridge parameter that will most likely be asked
-        for. Any other can be asked for too; within a factor of ten of this one the error hardly
-        changes. None keeps it at the mean eigenvalue of AᵀA.
+        Where ``"tracked"`` keeps the points that solutions start from: the ridge parameter that
+        will most likely be asked for. Any other can be asked for too; within a factor of ten of
+        this one the error hardly changes. None keeps them at the mean eigenvalue of AᵀA.
     probes : int
         Random vectors whose product with AᵀA is kept up to date, to measure the residual of any
         answer. For every method, ``certificate`` then has a bound that holds with a probability,
         and an estimate. Each costs two numbers for a feature, and time like a row of the sketch.
+        ``"exact"`` needs none.
+    probe_seed : int
+        Which random vectors they are. Streams that are to be merged must have the same ones.
 
     Notes
     -----
@@ -100,11 +103,10 @@ class RidgeStream(SecondLook):
         dtype: Any = None,
         seed: int | None = 0,
         alpha: float | None = None,
-        probes: int = 0,
+        probes: int = 24,
+        probe_seed: int = 0,
     ) -> None:
-        if method not in SKETCHES:
-            raise ValueError(f"method={method!r} is unknown: choose one of {', '.join(SKETCHES)}")
-        self.method = method
+        self.method = validation.as_method(method, SKETCHES, LEGACY)
         self.sketch_size = validation.as_sketch_size(sketch_size)
         self.fit_intercept = validation.as_bool(fit_intercept, "fit_intercept")
         self.standardize = validation.as_bool(standardize, "standardize")
@@ -117,6 +119,7 @@ class RidgeStream(SecondLook):
         self.seed = validation.as_seed(seed)
         self.alpha = None if alpha is None else validation.as_alpha(alpha)
         self.probes = validation.as_probes(probes)
+        self.probe_seed = validation.as_seed(probe_seed)
         self._names = ("A", "b", "weights")  # what errors call the arguments
         self._raw_state: State | None = None
         self._answers: Query | None = None
@@ -147,11 +150,6 @@ class RidgeStream(SecondLook):
         """Bytes that the stream holds on to."""
         refined = 0 if self._refinement is None else self._refinement.nbytes
         return refined + (0 if self._state is None else self._state.nbytes)
-
-    @property
-    def least_version(self) -> int:
-        """The oldest version of the model file that can hold it."""
-        return 1 if self._state is None else self._state.least_version
 
     def update(self, A: Any, b: ArrayLike, weights: ArrayLike | None = None) -> Self:
         """Take in rows and their targets.
@@ -223,6 +221,7 @@ class RidgeStream(SecondLook):
 
     def _checked(self, A: Any, b: ArrayLike, weights: ArrayLike | None) -> tuple[State, Batch]:
         """Return the state that is to take in a batch, and the batch."""
+        self._check_learns()
         state, rows, targets = self._shaped(A, b)
         of_rows, of_targets, of_weights = self._names
         n_rows, dtype = rows.shape[0], state.sketch.dtype
@@ -261,6 +260,7 @@ class RidgeStream(SecondLook):
             raise ValueError("a stream cannot be merged with itself: its rows would count twice")
         state = self._state
         other.check_whole("the other RidgeStream", "take in the last snapshot of it instead")
+        self._check_learns()
         for name in ("method", "fit_intercept", "standardize", "feature_scale"):
             mine, theirs = getattr(self, name), getattr(other, name)
             if not np.array_equal(mine, theirs):
@@ -295,6 +295,7 @@ class RidgeStream(SecondLook):
         """
         state = None if self._state is None else self._state.snapshot()
         kept: Kept = {"seed": self.seed, "alpha": self.alpha, "state": state}
+        kept["probe_seed"] = self.probe_seed
         if self._refinement is not None:
             kept["refinement"] = self._refinement.snapshot()
         return kept
@@ -318,7 +319,7 @@ class RidgeStream(SecondLook):
         if single and n_targets > 1:
             raise ValueError(f"a single target has {n_targets} columns")
         # Before anything of these sizes is made: a damaged file must not cost memory.
-        shapes = SKETCHES[self.method].shapes(n_features, self.sketch_size)
+        shapes = self._kind.shapes(n_features, self.sketch_size)
         check_shapes(entry(found, "sketch"), shapes)
         dtype = float_type(entry(found, "dtype"), "dtype")
         sparse = flag(entry(found, "is_sparse"), "is_sparse")
@@ -339,19 +340,44 @@ class RidgeStream(SecondLook):
                 f"feature_scale has {len(given)} numbers, the rows have {n_features} features: "
                 "give one for each feature"
             )
+        kind, probes = self._kind, self._new_probes(n_features, dtype)
+        more: dict[str, Any] = {}
+        if kind.needs_targets:
+            more = {"n_targets": n_targets, "alpha": self.alpha}
+            more |= {"is_sparse": sparse, "probes": probes}
         return State.empty(
-            SKETCHES[self.method](n_features, self.sketch_size, dtype, self.seed),
+            kind(n_features, self.sketch_size, dtype, self.seed, **more),
             n_targets,
             single=single,
             is_sparse=sparse,
             centre=self.fit_intercept,
             scaling=Scaling(n_features, given, least_unit(dtype)) if self._scales else None,
-            alpha=self.alpha,
-            probes=self._new_probes(n_features, dtype),
+            probes=probes,
         )
 
+    @property
+    def _kind(self) -> type[Sketch]:
+        return LEGACY[self.method] if self.method in LEGACY else SKETCHES[self.method]
+
+    def _check_learns(self) -> None:
+        if self._kind.read_only:
+            raise ValueError(
+                f"this model has learned with method={self.method!r}, which ridgepass no longer "
+                "has: it predicts, but cannot learn or merge any more; train again with "
+                "method='tracked'"
+            )
+
+    @classmethod
+    def legacy(cls, method: str, **options: Any) -> Self:
+        """Return an empty stream of a method that is gone, for a snapshot to be put into."""
+        stream = cls("rfd", **options)
+        stream.method = method
+        return stream
+
     def _new_probes(self, n_features: int, dtype: np.dtype[Any]) -> Probes | None:
-        return Probes.draw(self.probes, n_features, dtype, self.seed) if self.probes else None
+        if not self.probes or not self._kind.needs_probes:
+            return None
+        return Probes.draw(self.probes, n_features, dtype, self.probe_seed)
 
 
 def least_unit(dtype: np.dtype[Any]) -> float:

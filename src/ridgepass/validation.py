@@ -2,7 +2,7 @@
 
 import math
 import operator
-from collections.abc import Sequence
+from collections.abc import Container, Iterable, Sequence
 from typing import Any, NoReturn
 
 import numpy as np
@@ -272,3 +272,13 @@ def _float_dtype(dtype: np.dtype[Any], name: str) -> type[np.floating[Any]]:
             f"for example with {name}.astype(float)"
         )
     return np.float32 if dtype.kind == "f" and dtype.itemsize <= 4 else np.float64
+
+
+def as_method(method: Any, known: Iterable[str], gone: Container[str]) -> str:
+    """Return a method's name."""
+    if isinstance(method, str) and method in gone:
+        raise ValueError(f"method={method!r} is gone: use method='tracked', which errs less")
+    names = list(known)
+    if not isinstance(method, str) or method not in names:
+        raise ValueError(f"method={method!r} is unknown: choose one of {', '.join(names)}")
+    return method

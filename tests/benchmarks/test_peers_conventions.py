@@ -75,7 +75,7 @@ def test_scikit_learn_in_memory(rows, key, tolerance):
     assert rows.passes == 1 if key == "cholesky" else rows.passes > 1
 
 
-@pytest.mark.parametrize("method", ["anchored", "rfd", "exact"])
+@pytest.mark.parametrize("method", ["tracked", "rfd", "exact"])
 def test_ridgepass_with_room_for_everything_is_exact(rows, method):
     assert distance(ours.fit(rows, ALPHA, method, 64), exact(rows, ALPHA)) < 1e-10
 

@@ -8,7 +8,7 @@ from benchmarks.peers import __main__ as program
 from benchmarks.peers.contenders import CONTENDERS
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-CHOSEN = ("lsqr", "vw-bfgs", "anchored-64")
+CHOSEN = ("lsqr", "vw-bfgs", "tracked-64")
 
 
 @pytest.fixture
@@ -29,7 +29,7 @@ def test_a_small_run_and_its_continuation(run, monkeypatch, tmp_path):
     first = run(*arguments)
     assert "sparse-small: exact ridge" in first.err
     assert first.out.count("## ") == 2
-    for label in ("Ridge, lsqr", "Vowpal Wabbit, --bfgs", "**ridgepass** anchored 64"):
+    for label in ("Ridge, lsqr", "Vowpal Wabbit, --bfgs", "**ridgepass** tracked 64"):
         (line,) = [line for line in first.out.splitlines() if label in line and line[0] == "|"]
         seconds, _, passes, error, _ = (
             float(cell.strip("* <")) for cell in line.strip("| ").split(" | ")[1:]

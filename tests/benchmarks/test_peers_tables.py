@@ -8,7 +8,7 @@ def row(contender, seconds, megabytes, coef_error, test_error=1.0):
     return Row("w", contender, seconds, megabytes, 1.0, coef_error, test_error)
 
 
-OURS = [row("anchored-64", 2.0, 50.0, 0.2), row("anchored-256", 8.0, 90.0, 0.1)]
+OURS = [row("tracked-64", 2.0, 50.0, 0.2), row("tracked-256", 8.0, 90.0, 0.1)]
 
 
 def test_the_best_of_each_column_is_bold():
@@ -18,7 +18,7 @@ def test_the_best_of_each_column_is_bold():
     lines = workload_table([slow, none, *OURS, exact]).splitlines()
     assert lines[2] == ("| scikit-learn Ridge, cholesky | 9 | 400 | **1** | **< 1e-09** | **1** |")
     assert lines[3] == "| Vowpal Wabbit, defaults |  |  |  |  | stopped after 240 s |"
-    assert lines[4] == "| **ridgepass** anchored 64 | **2** | **50** | **1** | 0.2 | **1** |"
+    assert lines[4] == "| **ridgepass** tracked 64 | **2** | **50** | **1** | 0.2 | **1** |"
     assert lines[6] == "| **ridgepass** exact | 12 | 500 | **1** | **< 1e-09** | **1** |"
 
 
@@ -38,7 +38,7 @@ def test_a_peer_that_is_better_in_everything():
 
 def test_a_peer_that_is_better_than_one_row():
     assert better_choices([row("sag", 5.0, 400.0, 0.1), *OURS]) == [
-        "faster at no larger coefficient error: scikit-learn Ridge, sag (than anchored 256)"
+        "faster at no larger coefficient error: scikit-learn Ridge, sag (than tracked 256)"
     ]
 
 
@@ -65,16 +65,16 @@ def test_the_csv(tmp_path):
     write_csv([OURS[0], Row("w", "vw", reason="diverged")], path)
     assert path.read_text(encoding="utf-8") == (
         "workload,contender,seconds,megabytes,passes,coef_error,test_error,reason\n"
-        "w,anchored-64,2,50,1,0.2,1,\n"
+        "w,tracked-64,2,50,1,0.2,1,\n"
         "w,vw,,,,,,diverged\n"
     )
 
 
 def test_rows_are_kept_for_the_same_settings_only(tmp_path):
     Ledger(tmp_path, ("full", 240)).keep(OURS[0])
-    assert Ledger(tmp_path, ("full", 240)).find("w", "anchored-64") == OURS[0]
-    assert Ledger(tmp_path, ("full", 240)).find("w", "anchored-256") is None
-    assert Ledger(tmp_path, ("full", 120)).find("w", "anchored-64") is None
+    assert Ledger(tmp_path, ("full", 240)).find("w", "tracked-64") == OURS[0]
+    assert Ledger(tmp_path, ("full", 240)).find("w", "tracked-256") is None
+    assert Ledger(tmp_path, ("full", 120)).find("w", "tracked-64") is None
 
 
 def test_rows_are_kept_for_the_same_sources_only(tmp_path):

@@ -151,7 +151,7 @@ def test_wrong_model_files(folder):
     (folder / "cut.ridge").write_bytes(model[:-1])
     (folder / "flipped.ridge").write_bytes(model[:-9] + bytes([model[-9] ^ 1]) + model[-8:])
     (folder / "empty.ridge").write_bytes(b"")
-    newer = model.replace(b'"version":"1"', b'"version":"9"')
+    newer = model.replace(b'"version":"4"', b'"version":"9"', 1)
     assert newer != model
     unsigned = newer[: DIGITS.start] + NO_DIGITS + newer[DIGITS.stop :]
     digits = hashlib.sha256(unsigned).hexdigest().encode()

@@ -68,7 +68,7 @@ def test_an_embedding_column_is_as_many_features(tmp_path, kind):
     options = ["--target", "y", "--sketch-size", "5", "-o", "m.ridge"]
     facts = summary("fit", "e.parquet", *options, cwd=tmp_path)
     assert facts["features"] == 50
-    assert facts["method"] == "anchored"
+    assert facts["method"] == "tracked"
     model = package.load(tmp_path / "m.ridge")
     assert model.feature_names_in_[7] == "embedding[7]"
     same = package.StreamingRidge(1.0, sketch_size=5).fit(X, y)

@@ -61,7 +61,7 @@ def test_inspect_tells_rows_columns_and_quality(tmp_path):
     for name in ("rows", "features", "method", "alpha", "certified_error", "training_r2"):
         assert facts[name] == fitted[name]
     assert facts["file_bytes"] == (tmp_path / "m.ridge").stat().st_size
-    assert facts["format_version"] == 1
+    assert facts["format_version"] == 4
     said = run_well("inspect", "m.ridge", "m.ridge", cwd=tmp_path).decode()
     assert said.count("size, rooms, new, city (3 categories)") == 2
     assert "300" in said

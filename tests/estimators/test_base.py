@@ -247,7 +247,11 @@ def test_parameters_cannot_change_under_a_stream():
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"method": "sgd"}, "method='sgd' is unknown: choose 'auto' or one of exact"),
+        ({"method": "sgd"}, "method='sgd' is unknown: choose one of auto, exact, fd"),
+        ({"method": "anchored"}, "method='anchored' is gone: use method='tracked'"),
+        ({"probes": -1}, "probes=-1"),
+        ({"probes": 2.5}, "probes=2.5"),
+        ({"probes": None}, "probes=None"),
         ({"sketch_size": 1}, "sketch_size=1 is too small"),
         ({"sketch_size": 2.5}, "sketch_size=2.5 is not a whole number"),
         ({"memory": "much"}, "memory='much' is not an amount of memory"),

@@ -55,10 +55,11 @@ def test_what_is_no_amount_of_memory(memory):
     n_features=st.integers(1, 5000),
     n_targets=st.integers(1, 5),
     itemsize=st.sampled_from([4, 8]),
-    method=st.sampled_from(["rfd", "anchored"]),
+    method=st.sampled_from(["rfd", "tracked"]),
+    probes=st.sampled_from([0, 24]),
 )
-def test_the_largest_sketch_that_fits(memory, n_features, n_targets, itemsize, method):
-    shape = n_features, n_targets, itemsize
+def test_the_largest_sketch_that_fits(memory, n_features, n_targets, itemsize, method, probes):
+    shape = n_features, n_targets, itemsize, probes
     size = largest_sketch(method, memory, *shape)
     sizes = range(2, max(n_features, 2) + 1)
     fitting = [other for other in sizes if sketch_bytes(method, other, *shape) <= memory]
@@ -67,10 +68,13 @@ def test_the_largest_sketch_that_fits(memory, n_features, n_targets, itemsize, m
 
 @pytest.mark.parametrize("method", SKETCHES)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("memory", ["30 KB", "200 KB", "450 KB", "1 MB"])
-def test_the_model_stays_within_its_budget(method, dtype, memory):
+@pytest.mark.parametrize(
+    ("memory", "probes"), [("70 KB", 0), ("200 KB", 0), ("200 KB", 24), ("450 KB", 24), ("1 MB", 3)]
+)
+def test_the_model_stays_within_its_budget(method, dtype, memory, probes):
     X, y = regression(n_rows=600, n_features=120, n_targets=2, dtype=dtype)
-    model = StreamingRidge(method=method, memory=memory, standardize=True, random_state=0)
+    options = {"memory": memory, "probes": probes, "standardize": True, "random_state": 0}
+    model = StreamingRidge(method=method, **options)
     if method == "exact" and parse_memory(memory) < exact_bytes(120, 2):
         with pytest.raises(ValueError, match=f"give at least {exact_bytes(120, 2)} bytes"):
             model.fit(X, y)
@@ -82,13 +86,13 @@ def test_the_model_stays_within_its_budget(method, dtype, memory):
     if method == "exact":
         assert model.sketch_size_ == 256
         return
-    wanted = largest_sketch(method, parse_memory(memory), 120, 2, X.itemsize)
+    wanted = largest_sketch(method, parse_memory(memory), 120, 2, X.itemsize, probes)
     assert model.sketch_size_ == wanted
     assert model._learned.stream.nbytes > 0.3 * parse_memory(memory) or wanted == 120
 
 
 def test_auto_without_a_budget():
-    for n_features, method in ((EXACT_UP_TO * 10, "exact"), (EXACT_UP_TO * 10 + 1, "anchored")):
+    for n_features, method in ((EXACT_UP_TO * 10, "exact"), (EXACT_UP_TO * 10 + 1, "tracked")):
         X = np.ones((3, n_features))
         model = StreamingRidge(sketch_size=10).fit(X, [1.0, 2.0, 3.0])
         assert (model.method_, model.sketch_size_) == (method, 10)
@@ -96,32 +100,26 @@ def test_auto_without_a_budget():
 
 def test_auto_within_a_budget():
     def plan(memory):
-        return make_plan("auto", 17, memory, n_features=1000, n_targets=1, itemsize=8)
+        return make_plan("auto", 17, memory, n_features=1000, n_targets=1, itemsize=8, probes=24)
 
     least = exact_bytes(1000, 1)
     assert plan(least).method == "exact"
-    assert plan(least - 1).method == "anchored"
-    assert plan(least - 1).sketch_size > 800
-    assert plan(10**6).sketch_size == largest_sketch("anchored", 10**6, 1000, 1, 8)
+    assert plan(least - 1).method == "tracked"
+    assert plan(least - 1).sketch_size > 500
+    assert plan(10**6).sketch_size == largest_sketch("tracked", 10**6, 1000, 1, 8, 24)
 
 
-def test_auto_does_without_anchors_that_would_outweigh_the_sketch():
-    shape = {"n_features": 100, "n_targets": 50, "itemsize": 8}
-    memory = sketch_bytes("anchored", 50, 100, 50, 8)
-    assert memory < sketch_bytes("anchored", 100, 100, 50, 8) < exact_bytes(100, 50)
-    assert make_plan("auto", 17, sketch_bytes("anchored", 100, 100, 50, 8), **shape) == Plan(
-        "anchored", 100
-    )
-    assert make_plan("auto", 17, memory // 2, **shape).method == "rfd"
-    for n_targets, method in ((12, "anchored"), (13, "rfd")):
-        plan = make_plan("auto", 12, None, n_features=100, n_targets=n_targets, itemsize=8)
-        assert plan == Plan(method, 12)
+def test_auto_is_tracked_however_many_targets_there_are():
+    for n_targets in (1, 12, 500):
+        shape = {"n_features": 100, "n_targets": n_targets, "itemsize": 8, "probes": 24}
+        assert make_plan("auto", 12, None, **shape) == Plan("tracked", 12)
 
 
 def test_too_small_a_budget_names_the_least():
     X, y = regression(n_features=50)
-    least = sketch_bytes("rfd", 2, 50, 1, 8)
-    with pytest.raises(ValueError, match=f"StreamingRidge: memory=100 .* at least {least} bytes"):
+    least = sketch_bytes("tracked", 2, 50, 1, 8, 24)
+    text = f"StreamingRidge: memory=100 .* at least {least} bytes, or probes=0"
+    with pytest.raises(ValueError, match=text):
         StreamingRidge(memory=100).fit(X, y)
     assert StreamingRidge(memory=least).fit(X, y).sketch_size_ == 2
 
@@ -131,5 +129,5 @@ def test_classes_count_as_targets():
     sizes = []
     for n_classes in (2, 50):
         y = np.arange(len(X)) % n_classes
-        sizes.append(StreamingRidgeClassifier(memory="200KB").fit(X, y).sketch_size_)
+        sizes.append(StreamingRidgeClassifier(memory="400KB").fit(X, y).sketch_size_)
     assert sizes[0] > sizes[1]

@@ -50,7 +50,7 @@ KINDS_OF_MODEL = {
     "scaled": Kind(lambda: StreamingRidge(feature_scale=[1.0, 2.0, 3.0, 1e-3], **SMALL)),
     "two targets": Kind(lambda: StreamingRidge(fit_intercept=False, **SMALL), Y),
     "sparse": Kind(lambda: StreamingRidge(method="fd", sketch_size=3), rows=sparse.csr_array(X)),
-    "named": Kind(lambda: StreamingRidge(method="anchored", sketch_size=3), rows=NAMED),
+    "named": Kind(lambda: StreamingRidge(method="tracked", sketch_size=3), rows=NAMED),
     "random": Kind(
         lambda: StreamingRidge(method="cs", sketch_size=3, random_state=np.random.RandomState(7))
     ),

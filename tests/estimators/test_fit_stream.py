@@ -75,7 +75,7 @@ def test_files_frames_and_streams_give_what_fit_gives(folder, kind, batch_rows):
     np.testing.assert_allclose(model.predict(X), exact.predict(X))
 
 
-@pytest.mark.parametrize("method", ["exact", "rfd", "anchored", "2lfd"])
+@pytest.mark.parametrize("method", ["exact", "rfd", "tracked", "2lfd"])
 def test_bitwise_what_partial_fit_gives(folder, method):
     how = {"method": method, "sketch_size": 2, "random_state": 3}
     model = StreamingRidge(**how).fit_stream(folder, target="y", exclude="w", batch_rows=17)

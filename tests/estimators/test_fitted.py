@@ -14,6 +14,7 @@ from sklearn.linear_model import Ridge
 from estimator_data import regression
 from ridgepass import RidgeStream
 from ridgepass.estimators import RidgePath, StreamingRidge, StreamingRidgeClassifier
+from ridgepass.query import CONFIDENCE
 
 
 def sketched(**parameters):
@@ -165,7 +166,8 @@ def test_a_path_is_all_its_siblings(n_targets):
     assert len(path) == 3
     np.testing.assert_array_equal(path.alphas, alphas)
     for i, alpha in enumerate(alphas):
-        other, proof = model.at(alpha), model.certificate(alpha)
+        # All three are to hold at once.
+        other, proof = model.at(alpha), model.certificate(alpha, 1 - (1 - CONFIDENCE) / 3)
         np.testing.assert_allclose(path.coefs[i], other.coef_, rtol=1e-12)
         np.testing.assert_allclose(path.intercepts[i], np.squeeze(other.intercept_), rtol=1e-12)
         np.testing.assert_array_equal(path.coef_bounds[i], proof.coef_bound)

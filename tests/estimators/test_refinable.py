@@ -546,7 +546,7 @@ OTHERS = {
 
 
 @pytest.mark.parametrize("how", OTHERS)
-@pytest.mark.parametrize("method", ["exact", "rfd", "anchored"])
+@pytest.mark.parametrize("method", ["exact", "rfd", "tracked"])
 def test_other_rows_are_refused(how, method):
     X, y = data()
     weights = some_weights() + 0.5

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.progress import Progress
 
 from experiments import errors, figures, report, times
-from experiments.claims import CLAIMS, check
+from experiments.claims import CLAIMS, Verdict, check
 from experiments.results import Results
 from experiments.run import Run
 from experiments.scale import SMALL
@@ -53,7 +53,7 @@ def test_every_algorithm_is_measured_on_every_data_set_and_draw(results):
     cells = table.groupby(["data", "algorithm", "size", "at"]).repeat.nunique()
     assert (cells == TINY.repeats).all()
     assert set(table.algorithm) == {
-        "rr", "FDrr", "RFDrr", "iSVDrr", "2LFDrr", "anchored", "RPrr", "CSrr"
+        "rr", "FDrr", "RFDrr", "iSVDrr", "2LFDrr", "tracked", "RPrr", "CSrr"
     }  # fmt: skip
     assert set(results.times.against) == {"ℓ", "d", "n"}
     assert (results.times[["train", "query"]] > 0).all(axis=None)
@@ -98,6 +98,20 @@ def test_figures_come_as_png_and_svg(results, tmp_path):
     for name in names:
         assert (tmp_path / f"{name}.png").read_bytes().startswith(b"\x89PNG")
         assert "<svg" in (tmp_path / f"{name}.svg").read_text()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "algorithm"), [("tracked", "tracked"), ("certificate", "RFDrr")])
+def test_a_claim_of_ours_stands_and_falls_with_its_numbers(results, name, algorithm):
+    def verdict(factor):
+        table = results.errors.copy()
+        table.loc[table.algorithm == algorithm, "coef_error"] *= factor
+        turned = dataclasses.replace(results, errors=table)
+        (claim,) = (one for one in CLAIMS if one.name == name)
+        return check(turned, TINY, [claim])[0].finding.verdict
+
+    assert verdict(1e-12) == Verdict.HOLDS
+    assert verdict(1e12) == Verdict.DOES_NOT_HOLD
 
 
 @pytest.mark.slow

@@ -70,7 +70,7 @@ def test_batches_change_no_bit(method, data, passes, store):
     assert_same_answers(answers(whole, ALPHAS), answers(parts, ALPHAS))
 
 
-@pytest.mark.parametrize("method", sorted(set(METHODS) - {"anchored"}))  # which shares τ
+@pytest.mark.parametrize("method", sorted(set(METHODS) - {"tracked"}))  # which shares τ
 @BY_OPTIONS
 @pytest.mark.parametrize("passes", [1, 3])
 def test_targets_and_alphas_share_passes_without_mixing(method, options, passes):
@@ -185,7 +185,7 @@ def test_a_tolerance_stops_as_soon_as_it_is_met(method):
     assert max(model.certificate(alpha).relative.max() for alpha in ALPHAS) == errors[-1]
 
 
-@pytest.mark.parametrize("method", ["exact", "rfd", "anchored"])
+@pytest.mark.parametrize("method", ["exact", "rfd", "tracked"])
 def test_a_tolerance_that_is_met_reads_nothing(method):
     A, b = make_case()
     model = make_stream(method, A, b)

@@ -338,13 +338,13 @@ def test_columns_of_large_means_and_spreads_come_to_exact_ridge(size):
     rng = np.random.default_rng(4)
     A = size + rng.standard_normal((3000, 30)) * np.r_[np.full(5, size), np.ones(25)]
     b = A @ rng.standard_normal(30) + rng.standard_normal(3000)
-    model = RidgeStream("anchored", sketch_size=15, fit_intercept=True).update(A, b)
+    model = RidgeStream("tracked", sketch_size=15, fit_intercept=True).update(A, b)
     model.refine([(A, b)], 1e-2, passes=100)
     exact = Truth.of(model, A, b).solve(1e-2)
     assert relative_errors(model, 1e-2, exact) <= 1e-16 * size**2
 
 
-@pytest.mark.parametrize("method", ["fd", "rfd", "isvd", "anchored"])
+@pytest.mark.parametrize("method", ["fd", "rfd", "isvd", "tracked"])
 def test_a_certificate_stays_true_when_the_stream_goes_on(method):
     rng = np.random.default_rng(5)
     A = make_rows(rng, 200, 15, "decaying")

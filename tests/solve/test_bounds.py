@@ -1,4 +1,4 @@
-"""From the worst case to a certificate: anchors, rounding, and streams made to break it."""
+"""From the worst case to a certificate: rounding, probes, and streams made to break it."""
 
 import itertools
 
@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 
 from prepared import FORMATS, make_weights, scaled, wide_ridge
 from ridgepass import RidgeStream
-from ridgepass.anchor import Anchor
 from ridgepass.sketch import LowRank
-from ridgepass.solve import AnchoredSolver, error_bounds
-from streams import split_points
+from ridgepass.sketch.legacy import AnchoredCovariance
+from ridgepass.solve import LowRankSolver, TrackedSolver, error_bounds
+from ridgepass.solve.bounds import by_lengths
+from streams import METHODS, split_points
 
-METHODS = ["anchored", "fd", "isvd", "rfd"]
 FACTORS = (1e-9, 1e-6, 1e-3, 1.0, 1e3, 1e6)
 
 
@@ -75,17 +75,21 @@ def assert_certified(model, A, b, weights, options, factors=FACTORS):
     for factor in factors:
         exact = wide_ridge(A, b, factor / A.shape[1], weights, **options)
         alpha = factor / A.shape[1] * (exact.mass or 1.0)
-        certificate, coef = model.certificate(alpha), model.solve(alpha)
+        coef = model.solve(alpha)
         units = np.where(exact.coef.any(axis=0), np.abs(exact.coef).max(axis=0), 1)
         gaps = ((scaled(model, coef) - exact.coef) / units).astype(float)
         errors = np.linalg.norm(gaps, axis=0)
-        assert (errors <= (certificate.coef_bound / units).astype(float)).all()
         sizes = np.linalg.norm((exact.coef / units).astype(float), axis=0)
         there = sizes > 0
-        assert (errors[there] <= certificate.relative[there] * sizes[there]).all()
+        original = np.abs(coef - exact.coef / exact.scale[:, None]).astype(float)
         found = fresh @ coef + model.intercept(coef)
         misses = np.abs(found - exact.predict(fresh)).astype(float)
-        assert (misses <= certificate.prediction_bound(fresh)).all()
+        for confidence in (1.0, 1 - 1e-6):
+            certificate = model.certificate(alpha, confidence)
+            assert (errors <= (certificate.coef_bound / units).astype(float)).all()
+            assert (errors[there] <= certificate.relative[there] * sizes[there]).all()
+            assert (original <= certificate.coefficient_bounds().T).all()
+            assert (misses <= certificate.prediction_bound(fresh)).all()
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -121,13 +125,13 @@ def test_nor_prepared_and_merged(store, fit_intercept, standardize, merged, data
     A = A.astype(data.draw(st.sampled_from(["float32", "float64"])))
     weights = make_weights(rng, n, data.draw(st.sampled_from(["none", "fractions", "zeros"])))
     options = {"fit_intercept": fit_intercept, "standardize": standardize}
-    model = RidgeStream("anchored", sketch_size=size, **options)
+    model = RidgeStream("tracked", sketch_size=size, **options)
     for start, stop in itertools.pairwise(split_points(data.draw, n)):
         here = slice(start, stop)
         part = (FORMATS[store](A[here]), b[here], None if weights is None else weights[here])
         if merged:
-            other = RidgeStream("anchored", sketch_size=data.draw(st.integers(2, 9)), **options)
-            model.merge(other.merge(RidgeStream("anchored", **options)).update(*part))
+            other = RidgeStream("tracked", sketch_size=data.draw(st.integers(2, 9)), **options)
+            model.merge(other.merge(RidgeStream("tracked", **options)).update(*part))
         else:
             model.update(*part)
     assert_certified(model, A, b, weights, options)
@@ -140,14 +144,14 @@ def test_the_relative_bound_survives_a_giant_row_at_a_tiny_alpha(seed):
     A = rng.standard_normal((200, 8))
     A[100] *= 1e6
     b = A @ rng.standard_normal(8) + 1e5 * rng.standard_normal(200)
-    model = RidgeStream("anchored", sketch_size=8, alpha=1e-4).update(A, b[:, None])
+    model = RidgeStream("tracked", sketch_size=8, alpha=1e-4).update(A, b[:, None])
     assert_certified(model, A, b[:, None], None, {}, (1e-13, 1e-12, 1e-11, 1e-10))
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("far", [1e3, 1e5, 1e7])
 @pytest.mark.parametrize("weight", [1e-8, 1e-20])
-def test_an_anchor_far_off_without_weight_takes_no_digits_from_the_rest(dtype, far, weight):
+def test_rows_far_off_without_weight_takes_no_digits_from_the_rest(dtype, far, weight):
     for n_waiting, fit in itertools.product((3, 15), (1.0, 0.0)):
         rng = np.random.default_rng(1)
         A = rng.standard_normal((48 + n_waiting, 3))
@@ -155,20 +159,15 @@ def test_an_anchor_far_off_without_weight_takes_no_digits_from_the_rest(dtype, f
         A, weights = A.astype(dtype), np.r_[np.full(48, weight), np.ones(n_waiting)]
         b = A.astype(float) @ [1.0, 2.0, 3.0] * fit + rng.standard_normal(len(A))
         options = {"fit_intercept": True}
-        model = RidgeStream("anchored", sketch_size=8, **options).update(A, b[:, None], weights)
+        model = RidgeStream("tracked", sketch_size=8, **options).update(A, b[:, None], weights)
         assert_certified(model, A, b[:, None], weights, options)
 
 
 # The pieces
 
 
-def exact_solver(rng, d, *, squares=4.0, wrong=0.0):
-    """A sketch that lost nothing, with an anchor at the solution and h wrong by so much."""
-    x = rng.standard_normal((d, 1))
-    w = x / np.linalg.norm(x)
-    off = rng.standard_normal((d, 1))
-    image = squares * w + wrong * off / np.linalg.norm(off)
-    covariance = LowRank(
+def sketch_that_lost_nothing(d, squares=4.0):
+    return LowRank(
         (np.sqrt(squares) * np.eye(d),),
         np.eye(d),
         np.full(d, squares),
@@ -176,17 +175,34 @@ def exact_solver(rng, d, *, squares=4.0, wrong=0.0):
         0.0,
         squares * d,
         loss_bound=0.0,
-        losses=np.zeros((d, d)),
     )
-    return AnchoredSolver(covariance, (squares + 1) * x, Anchor(w, image, np.array([wrong]), 0))
 
 
+def exact_solver(rng, d, squares=4.0):
+    cross = (squares + 1) * rng.standard_normal((d, 1))
+    return LowRankSolver(sketch_that_lost_nothing(d, squares), cross)
+
+
+def anchored_solver(rng, d, squares=4.0, wrong=0.0):
+    """As old files have it: an anchor at the solution, and its image wrong by so much."""
+    x, off = rng.standard_normal((d, 1)), rng.standard_normal((d, 1))
+    w = x / np.linalg.norm(x)
+    image = squares * w + wrong * off / np.linalg.norm(off)
+    low = sketch_that_lost_nothing(d, squares)
+    covariance = AnchoredCovariance(low, np.zeros((d, d)), 0.0, w, image)
+    return TrackedSolver(covariance, (squares + 1) * x)
+
+
+ENDLESS = np.array([np.inf])  # targets of any length
+
+
+@pytest.mark.parametrize("make", [exact_solver, anchored_solver])
 @pytest.mark.parametrize("moved", [0.1, 1.0, 3.0])
 @pytest.mark.parametrize("sign", [-1, 1])
-def test_what_moved_the_rows_counts_for_the_anchor_too(moved, sign):
-    solver = exact_solver(np.random.default_rng(0), 4)
+def test_what_moved_the_rows_counts(make, moved, sign):
+    solver = make(np.random.default_rng(0), 4)
     (coef,) = solver.solve([1.0])
-    absolute, relative = error_bounds(solver, 1.0, coef, np.zeros(1), moved)
+    absolute, relative = error_bounds(solver, 1.0, coef, np.zeros(1), moved, ENDLESS)
     truth = solver.cross / (4.0 + sign * moved + 1.0)
     error = np.linalg.norm(coef - truth)
     assert error > 0
@@ -195,49 +211,92 @@ def test_what_moved_the_rows_counts_for_the_anchor_too(moved, sign):
 
 
 @pytest.mark.parametrize("wrong", [0.01, 0.5])
-def test_what_the_anchor_does_not_know_counts(wrong):
-    solver = exact_solver(np.random.default_rng(0), 4, wrong=wrong)
+def test_what_an_old_anchor_does_not_know_counts(wrong):
+    solver = anchored_solver(np.random.default_rng(0), 4, wrong=wrong)
     (coef,) = solver.solve([1.0])
     error = np.linalg.norm(coef - solver.cross / 5)
-    absolute, relative = error_bounds(solver, 1.0, coef, np.zeros(1), 0.0)
+    absolute, relative = error_bounds(solver, 1.0, coef, np.zeros(1), 0.0, ENDLESS)
     assert error > 0
     assert error <= absolute[0]
     assert error <= relative[0] * np.linalg.norm(solver.cross / 5)
 
 
+@pytest.mark.parametrize("make", [exact_solver, anchored_solver])
 @pytest.mark.parametrize("size", [0.1, 2.0])
-def test_errors_of_the_cross_product_count(size):
+def test_errors_of_the_cross_product_count(make, size):
     rng = np.random.default_rng(0)
-    solver = exact_solver(rng, 4, squares=1e-9)
+    solver = make(rng, 4, squares=1e-9)
     (coef,) = solver.solve([1.0])
     off = -coef / np.linalg.norm(coef) * size
-    absolute, relative = error_bounds(solver, 1.0, coef, np.array([size]), 0.0)
+    absolute, relative = error_bounds(solver, 1.0, coef, np.array([size]), 0.0, ENDLESS)
     truth = (solver.cross + off) / (1 + 1e-9)
     error = np.linalg.norm(coef - truth)
     assert error <= absolute[0] <= 1.01 * error
     assert error <= relative[0] * np.linalg.norm(truth) * (1 + 1e-12)
 
 
-def test_alpha_zero_leaves_nothing_certain():
-    solver = exact_solver(np.random.default_rng(0), 3)
-    for found in error_bounds(solver, 0.0, np.ones((3, 1)), np.zeros(1), 0.0):
+@pytest.mark.parametrize("make", [exact_solver, anchored_solver])
+def test_alpha_zero_leaves_nothing_certain(make):
+    solver = make(np.random.default_rng(0), 3)
+    for found in error_bounds(solver, 0.0, np.ones((3, 1)), np.zeros(1), 0.0, ENDLESS):
         assert found[0] == np.inf
 
 
-def test_the_anchor_s_own_bound_is_used_where_it_is_smaller():
+def following(n_targets=1):
     rng = np.random.default_rng(0)
     A = rng.standard_normal((3000, 40)) * np.exp(-np.arange(40) / 10)
-    b = A @ rng.standard_normal(40) + rng.standard_normal(3000)
-    model = RidgeStream("anchored", sketch_size=8, alpha=3000.0).update(A, b)
+    b = A @ rng.standard_normal((40, n_targets)) + rng.standard_normal((3000, n_targets))
+    return A, b, RidgeStream("tracked", sketch_size=8, alpha=300.0).update(A, b)
+
+
+def test_of_a_tracked_sketch_only_the_length_of_exact_ridge_is_certain():
+    A, b, model = following(2)
+    solver, norms = model._query().solver, np.linalg.norm(b, axis=0)
+    for alpha in (1.0, 300.0, 1e5):
+        (coef,) = solver.solve([alpha])
+        absolute, relative = by_lengths(solver, alpha, coef, np.zeros(2), norms)
+        most = np.minimum(np.linalg.norm(A.T @ b, axis=0) / alpha, norms / (2 * np.sqrt(alpha)))
+        expected = np.linalg.norm(coef, axis=0) + most
+        np.testing.assert_allclose(absolute, expected, rtol=1e-3)
+        assert (absolute >= expected * (1 - 1e-9)).all()
+        size = np.linalg.norm(A.T @ b, axis=0) / (np.square(A).sum() + alpha)
+        np.testing.assert_allclose(relative, absolute / size, rtol=1e-3)
+        # Both are what exact ridge may come to: K = 0 is possible, and K = alpha·I.
+        certain = model.certificate(alpha, confidence=1)
+        assert (certain.coef_bound >= absolute).all()
+        assert certain.rests_on == "sketch"
+    for found in by_lengths(solver, 0.0, coef, np.zeros(2), norms):
+        assert np.isinf(found).all()
+
+
+@pytest.mark.parametrize("cross_error", [0.0, 0.3])
+def test_lengths_are_reached_by_rows_that_are_possible(cross_error):
+    _, _, model = following()
     solver = model._query().solver
-    (coef,) = solver.solve([3000.0])
-    with_it = model.certificate(3000.0).coef_bound
-    solver.anchors = lambda alpha: itertools.islice(type(solver).anchors(solver, alpha), 1)
-    without = error_bounds(solver, 3000.0, coef, np.zeros(1), 0.0)[0][0]
-    assert with_it <= without * (1 + 1e-6)
+    c, alpha = np.linalg.norm(solver.cross), 7.0
+    # No rows at all but Aᵀb, and exact ridge opposite to what was found.
+    coef = -solver.cross / c
+    absolute, _ = by_lengths(solver, alpha, coef, np.array([cross_error]), ENDLESS)
+    assert absolute[0] == pytest.approx(1 + (c + cross_error) / alpha)
+    # A = √alpha·I, of which b has no other length than this.
+    absolute, _ = by_lengths(solver, alpha, coef, np.zeros(1), np.array([2.0]))
+    assert 1 + 2 / (2 * np.sqrt(alpha)) <= absolute[0] <= 1.0001 * (1 + 1 / np.sqrt(alpha))
 
 
-@pytest.mark.parametrize("method", ["fd", "rfd", "isvd", "anchored"])
+def test_probes_are_used_where_their_bound_is_smaller():
+    _, _, model = following()
+    for alpha in (300.0, 1e5):
+        probed, certain = model.certificate(alpha), model.certificate(alpha, confidence=1)
+        assert probed.rests_on == "probes"
+        assert probed.coef_bound < 0.3 * certain.coef_bound
+        assert probed.relative < certain.relative
+        assert probed.energy_bound < certain.energy_bound
+        assert probed.confidence == 1 - 1e-6
+        assert certain.confidence == 1.0
+        assert certain.estimate == probed.estimate < probed.coef_bound
+
+
+@pytest.mark.parametrize("method", ["fd", "rfd", "isvd", "tracked"])
 def test_huge_numbers_overflow_into_infinity_at_most(method):
     rng = np.random.default_rng(0)
     model = RidgeStream(method, sketch_size=4).update(

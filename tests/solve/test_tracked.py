@@ -1,11 +1,16 @@
 """K̂ of a followed subspace, against the same written out as a matrix."""
 
+import math
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ridgepass.solve.tracked import MixedRows, Tracked, TrackedSolver
+from ridgepass.sketch import TrackedCovariance
+from ridgepass.sketch.tracked_covariance import Followed, MixedRows
+from ridgepass.solve import TrackedSolver
 
 
 def make_rows(rng, n_rows, n_features, *, uneven=True):
@@ -18,37 +23,49 @@ def make_rows(rng, n_rows, n_features, *, uneven=True):
     return rows @ turn
 
 
-def follow(rng, A, b, size, *, unit=1.0, turns=1):
-    """What exact images of a basis, of anchors and of gauges make of K = AᵀA."""
-    n_features = A.shape[1]
-    K, c = A.T @ A, A.T @ b
-    basis = rng.standard_normal((n_features, size))
-    for _ in range(turns + 1):
-        basis, _ = np.linalg.qr(K @ basis / unit if turns else basis)
-    basis, point = basis.T.copy(), c / np.linalg.norm(c, axis=0)
-    gauges = rng.standard_normal((n_features, 8))
-    image = basis @ K
-    tracked = Tracked(
-        basis=MixedRows((basis,), np.eye(size)),
-        image=MixedRows((image,), np.eye(size) / unit),
-        middle=basis @ image.T / unit,
-        squares=(image / unit) @ (image / unit).T,
-        point=point,
-        point_image=K @ point / unit,
-        gauges=gauges,
-        gauge_images=K @ gauges / unit,
-        diagonal=np.diagonal(K) / unit,
-        rank=min(A.shape),
-        unit=unit,
-    )
-    return TrackedSolver(tracked, c), K, basis, image
+class Case:
+    """What exact images of a basis, of starting points and of probes make of K = AᵀA."""
+
+    def __init__(self, rng, A, b, size, *, unit=1.0, turns=1, share=0.0, **options):
+        n_features = A.shape[1]
+        self.K, self.cross, self.unit = A.T @ A, A.T @ b, unit
+        basis = rng.standard_normal((n_features, size))
+        for _ in range(turns + 1):
+            basis, _ = np.linalg.qr(self.K @ basis / unit if turns else basis)
+        self.basis = basis.T.copy()
+        self.image = self.basis @ self.K
+        self.probes = rng.standard_normal((8, n_features))
+        self.starts = self.cross / np.linalg.norm(self.cross, axis=0)
+        followed = Followed(
+            basis=MixedRows((self.basis,)),
+            image=MixedRows((self.image,), unit=unit),
+            middle=self.basis @ self.image.T / unit,
+            starts=self.starts,
+            start_images=self.K @ self.starts / unit,
+            diagonal=np.diagonal(self.K) / unit,
+            rank=min(A.shape),
+            unit=unit,
+            share=share,
+        )
+        self.covariance = TrackedCovariance(replace(followed, **options))
+        self.solver = TrackedSolver(self.covariance, self.cross)
+
+    def written_out(self, tails):
+        """YᵀM⁻¹Y + (I − P)·T·(I − P)."""
+        out = np.eye(len(self.K)) - self.basis.T @ self.basis
+        low = self.image.T @ np.linalg.solve(self.basis @ self.image.T, self.image)
+        return low + out @ np.diag(np.broadcast_to(tails, len(self.K))) @ out
+
+    @property
+    def rest(self):
+        """E, which the basis does not see."""
+        return self.K - self.written_out(0.0)
 
 
-def written_out(K, basis, image, tails):
-    """YᵀM⁻¹Y + (I − P)·T·(I − P)."""
-    out = np.eye(len(K)) - basis.T @ basis
-    low = image.T @ np.linalg.solve(basis @ image.T, image)
-    return low + out @ np.diag(np.broadcast_to(tails, len(K))) @ out
+def make(seed, size=5, n_features=25, n_targets=1, *, uneven=True, **options):
+    rng = np.random.default_rng(seed)
+    A = make_rows(rng, 60, n_features, uneven=uneven)
+    return Case(rng, A, rng.standard_normal((60, n_targets)), size, **options)
 
 
 CASES = given(
@@ -56,47 +73,116 @@ CASES = given(
     size=st.integers(1, 9),
     n_features=st.integers(12, 40),
     uneven=st.booleans(),
+    share=st.sampled_from([0.0, 0.25, 1.0]),
     alpha=st.sampled_from([1e-3, 1.0, 30.0, 1e4]),
 )
 
 
 @CASES
 @settings(max_examples=60)
-def test_products_and_solutions_are_those_of_the_matrix(seed, size, n_features, uneven, alpha):
-    rng = np.random.default_rng(seed)
-    A = make_rows(rng, 60, n_features, uneven=uneven)
-    solver, K, basis, image = follow(rng, A, rng.standard_normal((60, 2)), size)
-    whole = written_out(K, basis, image, solver.tails(alpha))
-    vectors = rng.standard_normal((n_features, 3))
-    scale = np.linalg.norm(K, 2)
-    np.testing.assert_allclose(solver.multiply(alpha, vectors), whole @ vectors, atol=1e-9 * scale)
-    found = solver.inverse(alpha)(vectors)
+def test_products_and_solutions_are_those_of_the_matrix(
+    seed, size, n_features, uneven, share, alpha
+):
+    case = make(seed, size, n_features, 2, uneven=uneven, share=share)
+    covariance = case.covariance
+    whole = case.written_out(covariance.tails(alpha))
+    vectors = np.random.default_rng(seed).standard_normal((n_features, 3))
+    scale = np.linalg.norm(case.K, 2)
+    found = covariance.multiply(vectors, alpha)
+    np.testing.assert_allclose(found, whole @ vectors, atol=1e-9 * scale)
+    found = covariance.inverse(alpha)(vectors)
     left = whole @ found + alpha * found - vectors
     assert np.linalg.norm(left) <= 1e-9 * (1 + scale / alpha) * np.linalg.norm(vectors)
 
 
 @CASES
 @settings(max_examples=40)
-def test_what_is_left_out_lies_outside_the_basis(seed, size, n_features, uneven, alpha):
-    rng = np.random.default_rng(seed)
-    A = make_rows(rng, 60, n_features, uneven=uneven)
-    solver, K, basis, image = follow(rng, A, rng.standard_normal((60, 1)), size)
+def test_what_is_left_out_lies_outside_the_basis(seed, size, n_features, uneven, share, alpha):
+    case = make(seed, size, n_features, uneven=uneven, share=share)
+    covariance, slack = case.covariance, 1e-9 * np.trace(case.K)
     # So that K̂ is exact on the basis, whatever the tail.
+    found = covariance.multiply(case.basis.T, alpha)
+    np.testing.assert_allclose(found, case.image.T, atol=1e-9 * np.linalg.norm(case.K, 2))
+    np.testing.assert_allclose(covariance._diagonal, np.diagonal(case.rest), atol=slack)
+    inside = np.trace(case.basis @ case.image.T)
+    assert covariance._left == pytest.approx(np.trace(case.K) - inside, abs=slack)
+    assert covariance._left >= np.trace(case.rest) - slack
+    tails = covariance.tails(alpha)
+    assert 0 <= np.min(tails) <= np.max(tails) <= 1.01 * covariance._left
+    assert case.solver.tail(alpha) == np.min(tails)
+    assert case.solver.typical_tail(alpha) == pytest.approx(np.mean(tails))
+
+
+@pytest.mark.parametrize("share", [0.0, 0.5])
+def test_solutions_go_on_from_the_starting_points(share):
+    case = make(9, n_targets=2, share=share)
+    for alpha in (0.1, 3.0, 500.0):
+        w, h = case.starts, case.K @ case.starts
+        steps = (w * case.cross).sum(axis=0) / (w * (h + alpha * w)).sum(axis=0)
+        K = case.written_out(case.covariance.tails(alpha)) + alpha * np.eye(25)
+        expected = steps * w + np.linalg.solve(K, case.cross - steps * (h + alpha * w))
+        (found,) = case.solver.solve([alpha])
+        np.testing.assert_allclose(found, expected, rtol=1e-8, atol=1e-10 * np.abs(expected).max())
+        alone = np.linalg.solve(K, case.cross)
+        assert np.linalg.norm(expected - alone) > 1e-6 * np.linalg.norm(alone)
+
+
+def test_mixtures_of_targets_tell_of_the_tail_and_solutions_start_from_zero():
+    case = make(10, n_targets=2, mixed=True)
+    plain = make(10, n_targets=2)
+    assert case.covariance.tails(2.0) == plain.covariance.tails(2.0)
+    other = np.random.default_rng(0).standard_normal((25, 7))
+    found = TrackedSolver(case.covariance, other).solve([2.0])[0]
+    K = case.written_out(case.covariance.tails(2.0))
+    np.testing.assert_allclose(found, np.linalg.solve(K + 2 * np.eye(25), other), rtol=1e-9)
+
+
+def test_the_tail_solves_best_for_what_the_starting_points_tell():
+    case = make(11, uneven=False)
+    out = np.eye(25) - case.basis.T @ case.basis
+    u = out @ case.starts[:, 0]
+    g = case.rest @ u
+    for alpha in (0.0, 0.1, 3.0, 500.0):
+        v = g + alpha * u
+        assert case.covariance.tails(alpha) + alpha == pytest.approx(v @ v / (u @ v))
+    assert case.covariance.tails(math.inf) == pytest.approx(u @ g / (u @ u))
+    # It grows as alpha falls: what must be solved for is richer in large directions.
+    tails = [case.covariance.tails(alpha) for alpha in (0.0, 1.0, 1e3, math.inf)]
+    assert tails == sorted(tails, reverse=True)
+
+
+def test_without_starting_points_the_tail_is_the_mean_of_what_is_left():
+    case = make(12, starts=np.zeros((25, 1)), start_images=np.zeros((25, 1)))
+    expected = (np.trace(case.K) - np.trace(case.basis @ case.image.T)) / (25 - 5)
+    for alpha in (0.0, 1.0, math.inf):
+        assert case.covariance.tails(alpha) == pytest.approx(expected)
+    (found,) = case.solver.solve([2.0])
+    K = case.written_out(expected)
+    np.testing.assert_allclose(found, np.linalg.solve(K + 2 * np.eye(25), case.cross), rtol=1e-9)
+    assert make(12, size=25, starts=np.zeros((25, 1))).covariance.tails(1.0) == 0.0
+
+
+@pytest.mark.parametrize("share", [0.25, 1.0])
+def test_a_share_of_the_tail_is_the_diagonal_of_what_is_left(share):
+    scalar, mixed = make(13), make(13, share=share)
+    expected = share * np.diagonal(scalar.rest) + (1 - share) * scalar.covariance.tails(2.0)
+    np.testing.assert_allclose(mixed.covariance.tails(2.0), expected, rtol=1e-7)
+    shares = scalar.covariance.outside_shares()
     np.testing.assert_allclose(
-        solver.multiply(alpha, basis.T), image.T, atol=1e-9 * np.linalg.norm(K, 2)
+        shares, np.diagonal(scalar.rest) / np.diagonal(scalar.K), rtol=1e-6, atol=1e-9
     )
-    rest = K - written_out(K, basis, image, 0.0)
-    np.testing.assert_allclose(solver._diagonal, np.diagonal(rest), atol=1e-9 * np.trace(K))
-    assert solver._left == pytest.approx(np.trace(rest), abs=1e-9 * np.trace(K))
-    assert 0 <= np.min(solver.tails(alpha)) <= np.max(solver.tails(alpha)) <= 1.01 * solver._left
+    # As of the last turn, for columns that have grown since.
+    kept = make(13, share=share, outside=shares, diagonal=2 * np.diagonal(scalar.K))
+    tail = kept.covariance.with_tail(0.0, None).tails(2.0)
+    expected = share * 2 * np.diagonal(scalar.rest) + (1 - share) * tail
+    np.testing.assert_allclose(kept.covariance.tails(2.0), expected, rtol=1e-6, atol=1e-9)
 
 
 def test_a_scalar_is_a_diagonal_of_equal_numbers():
-    rng = np.random.default_rng(1)
-    solver, *_ = follow(rng, make_rows(rng, 60, 25), rng.standard_normal((60, 1)), 5)
-    vectors = rng.standard_normal((25, 4))
-    one = solver._with_scalar_tail(0.7, 2.5)(vectors)
-    each = solver._with_diagonal_tail(0.7, np.full(25, 2.5))(vectors)
+    case = make(1)
+    vectors = np.random.default_rng(1).standard_normal((25, 4))
+    one = case.covariance._with_scalar_tail(0.7, 2.5)(vectors)
+    each = case.covariance._with_diagonal_tail(0.7, np.full(25, 2.5))(vectors)
     np.testing.assert_allclose(one, each, rtol=1e-10)
 
 
@@ -105,69 +191,193 @@ def test_a_tail_of_one_eigenvalue_is_found_and_the_solution_exact():
     turn, _ = np.linalg.qr(rng.standard_normal((20, 20)))
     # Three directions of the basis, and seventeen of one eigenvalue.
     A = (turn * np.sqrt([90.0, 50.0, 20.0, *[4.0] * 17])) @ turn.T
-    solver, K, *_ = follow(rng, A, rng.standard_normal((20, 2)), 3, turns=40)
-    assert solver.diagonal_share == 0.0
-    assert solver.tails(1.0) == pytest.approx(4.0, rel=1e-6)
-    exact = np.linalg.solve(K + np.eye(20), solver.exact_cross)
-    np.testing.assert_allclose(solver.solve([1.0])[0], exact, rtol=1e-5, atol=1e-6)
+    case = Case(rng, A, rng.standard_normal((20, 2)), 3, turns=40)
+    assert case.covariance.tails(1.0) == pytest.approx(4.0, rel=1e-6)
+    exact = np.linalg.solve(case.K + np.eye(20), case.cross)
+    np.testing.assert_allclose(case.solver.solve([1.0])[0], exact, rtol=1e-5, atol=1e-6)
 
 
-def test_alpha_may_be_zero_where_the_tail_is_not():
-    rng = np.random.default_rng(3)
-    solver, K, basis, image = follow(
-        rng, make_rows(rng, 60, 25, uneven=False), rng.standard_normal((60, 1)), 5
-    )
-    tails = solver.tails(0.0)
-    assert tails > 0
-    found = solver.inverse(0.0)(K[:, :2])
-    np.testing.assert_allclose(written_out(K, basis, image, tails) @ found, K[:, :2], atol=1e-9)
+@pytest.mark.parametrize("share", [0.0, 0.5])
+def test_alpha_may_be_zero_where_the_tail_is_not(share):
+    case = make(3, uneven=False, share=share)
+    tails = case.covariance.tails(0.0)
+    assert np.min(tails) > 0
+    found = case.covariance.inverse(0.0)(case.K[:, :2])
+    np.testing.assert_allclose(case.written_out(tails) @ found, case.K[:, :2], atol=1e-8)
 
 
 def test_the_diagonal_is_used_where_columns_differ_and_not_where_they_are_mixed():
     rng = np.random.default_rng(4)
     rows = rng.standard_normal((400, 60)) * np.exp(1.5 * rng.standard_normal(60))
     b = rng.standard_normal((400, 1))
-    assert follow(rng, rows, b, 4)[0].diagonal_share > 0.8
+
+    def share(A):
+        case = Case(rng, A, b, 4)
+        return case.covariance.measured_share(case.probes, case.probes @ case.K)
+
     turn, _ = np.linalg.qr(rng.standard_normal((60, 60)))
-    assert follow(rng, rows @ turn, b, 4)[0].diagonal_share == 0.0
+    assert share(rows) > 0.8
+    assert share(rows @ turn) < 0.2
+
+
+def test_the_share_is_twice_what_the_diagonal_explains_of_what_is_left():
+    case = make(5, n_features=40)
+    probes = np.random.default_rng(5).standard_normal((20_000, 40))
+    found = case.covariance.measured_share(probes, probes @ case.K)
+    diagonal = np.diagonal(case.rest)
+    uneven = np.square(diagonal - diagonal.mean()).sum()
+    assert found == pytest.approx(min(2 * uneven / np.square(case.rest).sum(), 1.0), rel=0.03)
+    assert case.covariance.measured_share(probes[:0], probes[:0]) == 0.0
+    # Nothing is left where the basis is everything.
+    whole = make(5, size=40, n_features=40, turns=0)
+    assert 0 <= whole.covariance.measured_share(case.probes, case.probes @ whole.K) <= 1
 
 
 @pytest.mark.parametrize("power", [-400, 400])
-def test_units_take_squares_of_any_size_into_range(power):
+@pytest.mark.parametrize("share", [0.0, 0.5])
+def test_units_take_squares_of_any_size_into_range(power, share):
     rng = np.random.default_rng(5)
     A, b = make_rows(rng, 60, 25), rng.standard_normal((60, 2))
     factor = 2.0**power
-    plain, *_ = follow(np.random.default_rng(6), A, b, 5)
-    far, *_ = follow(np.random.default_rng(6), A * factor, b, 5, unit=factor**2)
-    coefs = plain.solve([0.5, 5.0])
+    plain = Case(np.random.default_rng(6), A, b, 5, share=share)
+    far = Case(np.random.default_rng(6), A * factor, b, 5, unit=factor**2, share=share)
+    coefs = plain.solver.solve([0.5, 5.0])
+    found = far.solver.solve([0.5 * factor**2, 5.0 * factor**2])
+    np.testing.assert_allclose(found * factor, coefs, rtol=1e-9)
     np.testing.assert_allclose(
-        far.solve([0.5 * factor**2, 5.0 * factor**2]) * factor, coefs, rtol=1e-9
+        far.covariance.tails(factor**2) / factor**2, plain.covariance.tails(1.0), rtol=1e-9
     )
-    point, image = plain.moved(5.0)
-    far_point, far_image = far.moved(5.0 * factor**2)
-    np.testing.assert_allclose(far_point, point, rtol=1e-9)
-    np.testing.assert_allclose(far_image / factor**2, image, rtol=1e-9)
+    assert far.solver.largest_eigenvalue() / factor**2 == pytest.approx(
+        plain.solver.largest_eigenvalue()
+    )
 
 
-def test_anchors_move_to_the_solution_and_their_image_with_them():
-    rng = np.random.default_rng(7)
-    solver, *_ = follow(rng, make_rows(rng, 60, 25), rng.standard_normal((60, 2)), 5)
-    (coef,) = solver.solve([2.0])
-    point, its_image = solver.moved(2.0)
-    np.testing.assert_allclose(point, coef / np.linalg.norm(coef, axis=0), rtol=1e-12)
-    before, steps = solver.tracked, solver._steps(2.0)
-    delta = coef - steps * before.point
-    expected = steps * before.point_image + solver.multiply(2.0, delta)
-    np.testing.assert_allclose(its_image * np.linalg.norm(coef, axis=0), expected, rtol=1e-9)
+@pytest.mark.parametrize("power", [-365, -330, 330, 365])
+@pytest.mark.parametrize("share", [0.0, 0.5])
+def test_curvature_is_in_range_too(power, share):
+    rng = np.random.default_rng(5)
+    A, b = make_rows(rng, 60, 25), rng.standard_normal((60, 2))
+    factor = 2.0**power
+    plain = Case(np.random.default_rng(6), A, b, 5, share=share)
+    far = Case(np.random.default_rng(6), A * factor, b, 5, unit=factor**2, share=share)
+    coefs = plain.solver.solve([0.5, 5.0])
+    expected = plain.solver.quadratic(coefs)
+    np.testing.assert_allclose(far.solver.quadratic(coefs / factor), expected, rtol=1e-9)
+    vectors = coefs[0] / factor
+    expected = plain.covariance.multiply(coefs[0], 2.0)
+    found = far.covariance.multiply(vectors, 2.0 * factor**2) / factor
+    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("share", [0.0, 0.5])
+def test_starting_points_move_towards_the_solution_and_their_image_with_them(share):
+    case = make(7, n_targets=2, share=share)
+    (coef,) = case.solver.solve([2.0])
+    point, image = case.covariance.moved(2.0, case.cross)
+    np.testing.assert_allclose(np.linalg.norm(point, axis=0), 1.0, rtol=1e-12)
+    w, h = case.starts, case.K @ case.starts
+    steps = (w * case.cross).sum(axis=0) / (w * (h + 2.0 * w)).sum(axis=0)
+    # n·point is t·w + δ and n·image is t·h + K̂δ: they tell n.
+    off = image - case.covariance.multiply(point, 2.0)
+    lost = h - case.covariance.multiply(w, 2.0)
+    shares = (off * lost).sum(axis=0) / np.square(lost).sum(axis=0)
+    np.testing.assert_allclose(off, shares * lost, atol=1e-9 * np.abs(image).max())
+    moved = steps / shares * point
+    before, after = (np.linalg.norm(coef - one, axis=0) for one in (steps * w, moved))
+    assert (after < 0.5 * before).all()
+
+
+def test_a_starting_point_of_no_target_stays_at_zero():
+    case = make(7, n_targets=2)
+    cross = case.cross * [1.0, 0.0]
+    fresh = replace(case.covariance.followed, starts=np.zeros((25, 2)))
+    fresh = TrackedCovariance(replace(fresh, start_images=np.zeros((25, 2))))
+    point, image = fresh.moved(2.0, cross)
+    assert point[:, 0].any()
+    assert not point[:, 1].any()
+    assert not image[:, 1].any()
+    again = replace(fresh.followed, starts=point, start_images=image)
+    point, image = TrackedCovariance(again).moved(2.0, cross)
+    assert np.isfinite(point).all()
+    assert not point[:, 1].any()
 
 
 def test_eigenvectors_and_root_are_those_of_the_low_part():
-    rng = np.random.default_rng(8)
-    solver, K, basis, image = follow(rng, make_rows(rng, 60, 25), rng.standard_normal((60, 1)), 5)
-    low = written_out(K, basis, image, 0.0)
-    values, mix = solver.eigenvectors()
-    vectors = mix @ image
+    case = make(8)
+    low = case.written_out(0.0)
+    values, mix = case.covariance.eigenpairs
+    vectors = mix @ case.image
     np.testing.assert_allclose(vectors @ vectors.T, np.eye(5), atol=1e-9)
     np.testing.assert_allclose(vectors @ low, values[:, None] * vectors, atol=1e-9 * values[0])
-    root = solver.root() @ image
+    root = case.covariance.root() @ case.image
     np.testing.assert_allclose(root.T @ root, low, atol=1e-9 * values[0])
+    assert case.solver.largest_eigenvalue() == values[0]
+
+
+def test_curvature_is_exact_along_starting_points_and_on_the_basis():
+    case = make(14, n_targets=2)
+    inside = case.basis.T @ np.random.default_rng(0).standard_normal((5, 2))
+    expected = 9 * np.einsum("dt,dt->t", case.starts, case.K @ case.starts)
+    np.testing.assert_allclose(case.solver.quadratic(3 * case.starts[None])[0], expected, rtol=1e-9)
+    none = make(14, n_targets=2, starts=np.zeros((25, 2)), start_images=np.zeros((25, 2)))
+    found = none.solver.quadratic(inside[None])[0]
+    np.testing.assert_allclose(found, np.einsum("dt,dt->t", inside, case.K @ inside), rtol=1e-9)
+    coefs = np.random.default_rng(1).standard_normal((3, 25, 2))
+    whole = none.written_out(none.covariance.tails(math.inf))
+    np.testing.assert_allclose(
+        none.solver.quadratic(coefs), np.einsum("kdt,de,ket->kt", coefs, whole, coefs), rtol=1e-9
+    )
+
+
+def test_degrees_of_freedom_are_those_of_the_eigenvalues_with_a_mean_for_the_rest():
+    case = make(15)
+    values = np.linalg.eigvalsh(case.written_out(0.0))[::-1][:5]
+    mean = (np.trace(case.K) - values.sum()) / 20
+    for alpha in (0.1, 10.0):
+        expected = (values / (values + alpha)).sum() + 20 * mean / (mean + alpha)
+        assert case.solver.degrees_of_freedom([alpha], 25)[0] == pytest.approx(expected)
+    assert case.solver.degrees_of_freedom([1.0], 5)[0] <= 5
+
+
+@pytest.mark.parametrize("share", [0.0, 0.5])
+def test_columns_in_other_units_are_those_of_the_rows_in_them(share):
+    case = make(16, n_targets=2, share=share)
+    ratio = np.exp(np.random.default_rng(0).standard_normal(25))
+    found = case.covariance.rescaled(ratio, np.diagonal(case.K))
+    K = case.K * np.outer(ratio, ratio)
+    assert found.mass == pytest.approx(np.trace(K))
+    basis = found.followed.basis.lift(np.eye(5))
+    np.testing.assert_allclose(basis.T @ basis, np.eye(5), atol=1e-9)
+    np.testing.assert_allclose(found.multiply(basis), K @ basis, atol=1e-9 * np.linalg.norm(K, 2))
+    starts = found.followed.starts
+    np.testing.assert_allclose(starts, case.starts / ratio[:, None])
+    np.testing.assert_allclose(found.followed.start_images, K @ starts, rtol=1e-9)
+    # All of K is known on the old basis too, in the new units.
+    old = case.basis.T / ratio[:, None]
+    np.testing.assert_allclose(found.multiply(old), K @ old, atol=1e-9 * np.linalg.norm(K @ old))
+
+
+def test_nothing_is_certain_of_how_far_it_is_from_the_rows():
+    case = make(17)
+    assert case.solver.covariance_error(1.0) == math.inf
+    assert case.covariance.loss_bound is None
+    assert case.covariance.mass_rounding <= 1e-13 * case.covariance.mass
+
+
+def test_a_matrix_that_rounding_has_left_indefinite_is_divided_by_all_the_same():
+    case = make(18)
+    # The same direction twice: M is singular.
+    basis = np.vstack([case.basis, case.basis[:1]])
+    image = basis @ case.K
+    followed = replace(
+        case.covariance.followed,
+        basis=MixedRows((basis,)),
+        image=MixedRows((image,)),
+        middle=basis @ image.T,
+    )
+    covariance = TrackedCovariance(followed)
+    vectors = np.random.default_rng(0).standard_normal((25, 2))
+    np.testing.assert_allclose(
+        covariance._low(vectors), case.covariance._low(vectors), rtol=1e-6, atol=1e-6
+    )
+    assert np.isfinite(covariance.inverse(1.0)(vectors)).all()

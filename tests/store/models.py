@@ -1,6 +1,7 @@
 """Models to save, and comparing two of them to the last bit."""
 
 import io
+import warnings
 
 import numpy as np
 from scipy import sparse
@@ -8,7 +9,7 @@ from scipy import sparse
 from ridgepass import StreamingRidge, StreamingRidgeClassifier, StreamingRidgeCV
 from ridgepass.store import from_bytes
 from ridgepass.store.layout import pack
-from ridgepass.store.models import take_model, version_of
+from ridgepass.store.models import take_model
 from same_bits import assert_same_bits
 
 N_FEATURES = 9
@@ -45,7 +46,7 @@ def to_bytes(model, notes=None):
     file = io.BytesIO()
     learned = model._trained()
     with learned.lock:
-        pack(take_model(model, learned), notes or {}, version_of(learned)).write_to(file)
+        pack(take_model(model, learned), notes or {}).write_to(file)
     return file.getvalue()
 
 
@@ -72,14 +73,24 @@ def assert_same(left, right):
         assert theirs.nbytes == mine.nbytes or mine._state.is_sparse
     np.testing.assert_array_equal(left.coef_, right.coef_)
     np.testing.assert_array_equal(left.intercept_, right.intercept_)
-    np.testing.assert_array_equal(left.certificate().relative, right.certificate().relative)
+    X = np.vstack([np.eye(3, left.n_features_in_), np.ones((1, left.n_features_in_))])
+    for confidence in (1.0, 1 - 1e-6):
+        proofs = [one.certificate(confidence=confidence) for one in (left, right)]
+        for name in ("relative", "coef_bound", "energy_bound", "estimate"):
+            np.testing.assert_array_equal(*(getattr(proof, name) for proof in proofs))
+        for name in ("confidence", "rests_on", "remark", "passes"):
+            assert getattr(proofs[0], name) == getattr(proofs[1], name)
+        np.testing.assert_array_equal(*(proof.coefficient_bounds() for proof in proofs))
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "X does not have valid feature names")
+            np.testing.assert_array_equal(*(proof.prediction_bound(X) for proof in proofs))
 
 
 def small_models():
     """A model of each class, as small as it can be while each part of a file is there."""
     X, y, weights = batch(30, weighted=True)
     regressor = StreamingRidge(
-        2, method="anchored", sketch_size=4, standardize=True, dtype="float32"
+        2, method="tracked", sketch_size=4, standardize=True, dtype="float32"
     ).partial_fit(X, y, weights)
     regressor._learned.columns = COLUMNS
     rows, targets, _ = batch(61, is_sparse=True, n_targets=2)

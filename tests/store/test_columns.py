@@ -17,6 +17,7 @@ from store.test_damage import places
 
 HOW = {
     "bounds": False,
+    "confidence": 1 - 1e-6,
     "keep": [],
     "alpha": None,
     "nulls": None,

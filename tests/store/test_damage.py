@@ -1,5 +1,6 @@
 """Files that are not what was written: one error, and nothing else."""
 
+import copy
 import random
 import warnings
 
@@ -117,7 +118,7 @@ def opened(content):
 STRANGE = [
     *(None, True, False, 0, 1, 2, 3, 5, 9, -1, 10**6, 10**15, 2**62, 2**64, 10**400),
     *(0.0, -1.0, 0.5, 1e308, 5e-324, "inf", "-inf", "nan", "", "x", "float32", "float64"),
-    *("exact", "fd", "rfd", "isvd", "2lfd", "rp", "cs", "anchored", "auto"),
+    *("exact", "fd", "rfd", "isvd", "2lfd", "rp", "cs", "tracked", "auto"),
     *("StreamingRidge", "StreamingRidgeCV", "StreamingRidgeClassifier", "O", "U", "i", "f"),
     *([], {}, [1], {"array": "x"}, {"list": [1]}, {"dict": [[1, 2]]}, {"number": "inf"}),
     *("F64", "F32", "I64", "I32", "U8", "U32", "BOOL", [0], [0, 0], [10**15, 1], [3, 10**9]),
@@ -156,9 +157,10 @@ def alter(tree, rng):
         except (KeyError, IndexError, TypeError, ValueError, RecursionError):
             return False
     elif what == 3 and isinstance(where, dict):
-        where[rng.choice(("x", "array", "folds", "anchor", "scaling"))] = rng.choice(STRANGE)
+        name = rng.choice(("x", "array", "folds", "anchor", "scaling", "probes", "start"))
+        where[name] = copy.deepcopy(rng.choice(STRANGE))
     else:
-        where[key] = rng.choice(STRANGE)
+        where[key] = copy.deepcopy(rng.choice(STRANGE))
     return True
 
 

@@ -4,10 +4,13 @@ import json
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 
-from ridgepass.store import from_bytes, read, save
-from store.make_golden import FOLDER, make, rows, sparse_rows, targets
+from ridgepass import StreamingRidge
+from ridgepass.store import from_bytes, load, read, save
+from ridgepass.store.layout import VERSION
+from store.make_golden import FOLDER, make, make_before, rows, sparse_rows, targets
 from store.models import assert_same
 from streams import norm
 
@@ -20,16 +23,18 @@ def goes_on(model, name):
     y = targets(rows(70, 9))
     if "classifier" in name:
         y = model.classes_[np.arange(70) % 3]
-    elif model._learned.origin.n_targets == 2:
-        y = np.column_stack([y, y])
+    elif model._learned.origin.n_targets > 1:
+        y = np.column_stack([y] * model._learned.origin.n_targets)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "X does not have valid feature names")
         return model.partial_fit(X, y)
 
 
 def test_there_is_a_file_of_each_kind():
-    assert {path.stem for path in PATHS} == set(make())
-    assert sum(path.stat().st_size for path in FOLDER.iterdir()) < 110_000
+    before = {path.stem for path in PATHS if path.stem[1] < "4"}
+    assert {path.stem for path in PATHS} - before == set(make())
+    assert before == {"v1_anchored", "v2_anchored", *make_before()}
+    assert sum(path.stat().st_size for path in FOLDER.iterdir()) < 270_000
 
 
 @pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
@@ -42,30 +47,92 @@ def test_golden_files(path, tmp_path):
     np.testing.assert_allclose(model.coef_, wanted["coef"], rtol=1e-9)
     np.testing.assert_allclose(model.intercept_, wanted["intercept"], rtol=1e-9)
     # Never less than what was certified then, and a little more where rounding went uncounted.
-    found_then, found_now = np.array(wanted["relative"]), np.array(model.certificate().relative)
+    certain = model.certificate(confidence=1)
+    found_then, found_now = np.array(wanted["relative"]), np.array(certain.relative)
     assert (found_now >= found_then * (1 - 1e-6)).all()
     assert (found_now <= found_then * 1.5).all()
-    assert model.certificate().passes == wanted.get("passes", 1)
+    assert certain.passes == wanted.get("passes", 1)
     assert found.version == int(path.stem[1])
-    save(model, tmp_path / "again", notes=found.notes)
-    if read(tmp_path / "again").version == found.version:
+    if found.version == 4:
+        proof = model.certificate()
+        np.testing.assert_allclose(proof.relative, wanted["probed"], rtol=1e-6)
+        assert (proof.rests_on, proof.remark) == (wanted["rests_on"], wanted["remark"])
+    else:
+        assert model.probes == 0  # there were none
+        assert model.certificate().confidence == 1.0
+
+
+@pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
+def test_a_golden_file_is_saved_again_to_the_same_model(path, tmp_path):
+    found = read(path)
+    save(found.model, tmp_path / "again", notes=found.notes)
+    again = read(tmp_path / "again")
+    assert again.version == VERSION
+    if found.version == VERSION:
         assert (tmp_path / "again").read_bytes() == path.read_bytes()
-    else:  # with standardize, older versions have one number where there is one for each column now
-        assert read(tmp_path / "again").version == 3
-        assert model.standardize
-        assert found.version < 3
-        save(read(tmp_path / "again").model, tmp_path / "twice", notes=found.notes)
-        assert (tmp_path / "again").read_bytes() == (tmp_path / "twice").read_bytes()
+    save(again.model, tmp_path / "twice", notes=again.notes)
+    assert (tmp_path / "again").read_bytes() == (tmp_path / "twice").read_bytes()
+    assert_same(found.model, again.model)
+
+
+@pytest.mark.parametrize(
+    "path", [path for path in PATHS if "anchored" not in path.stem], ids=lambda path: path.stem
+)
+def test_a_golden_model_goes_on_learning(path):
     before = path.read_bytes()
+    model = read(path).model
+    n_before = model.n_samples_seen_
     goes_on(model, path.stem)
-    assert model.n_samples_seen_ == wanted["n_samples_seen"] + 70
+    assert model.n_samples_seen_ == n_before + 70
     assert np.isfinite(model.coef_).all()
     assert path.read_bytes() == before
     assert_same(model, goes_on(from_bytes(before, "again").model, path.stem))
 
 
+@pytest.mark.parametrize("name", ["v1_anchored", "v2_anchored"])
+def test_an_anchored_model_predicts_and_learns_no_more(name):
+    path = FOLDER / f"{name}.ridge"
+    before, model = path.read_bytes(), read(path).model
+    coef = model.coef_.copy()
+    assert model.method_ == "anchored"
+    learn = r"StreamingRidge: .*method='anchored'.*method='tracked'"
+    with pytest.raises(ValueError, match=learn):
+        goes_on(model, name)
+    with pytest.raises(ValueError, match=learn):
+        model.merge(read(path).model)
+    for other in (
+        StreamingRidge(method="tracked"),
+        StreamingRidge(method="tracked", sketch_size=4),
+    ):
+        X = rows(75, 1)
+        with pytest.raises(ValueError, match=r"'tracked' cannot take in 'anchored'"):
+            other.fit(X, targets(X)).merge(model)
+    with pytest.raises(ValueError, match=r"method='anchored' is gone: use method='tracked'"):
+        StreamingRidge(method="anchored").fit(rows(9, 1), np.ones(9))
+    np.testing.assert_array_equal(model.coef_, coef)
+    X = pd.DataFrame(rows(5, 3), columns=getattr(model, "feature_names_in_", None))
+    predicted = X.to_numpy() @ coef + model.intercept_
+    np.testing.assert_allclose(model.predict(X), predicted, rtol=1e-9)
+    assert np.isfinite(model.at(3.0).coef_).all()
+    assert np.isfinite(model.path([0.1, 10.0]).coefs).all()
+    assert model.certificate().prediction_bound(X).shape == (5,)
+    assert np.isfinite(model.training_score())
+    assert path.read_bytes() == before
+
+
+def test_an_anchored_model_can_be_refined_with_its_own_rows():
+    model, X = load(FOLDER / "v2_anchored.ridge"), rows(75, 6).astype(np.float32)
+    exact = StreamingRidge(0.5, method="exact", standardize=True).fit(X, targets(X))
+    model.refine(X, targets(X), passes=8)
+    assert norm(model.coef_ - exact.coef_) <= 1e-6 * norm(exact.coef_)
+    proof = model.certificate()
+    assert proof.rests_on == "passes"
+    assert proof.relative <= 0.1
+    assert (np.abs(model.coef_ - exact.coef_) <= proof.coefficient_bounds()).all()
+
+
 def test_the_same_data_give_the_same_model_still():
     """Up to rounding, which may differ between machines."""
-    for name, model in make().items():
+    for name, model in (make() | make_before()).items():
         wanted = json.loads((FOLDER / f"{name}.json").read_text())
         assert norm(model.coef_ - np.array(wanted["coef"])) < 1e-3 * norm(wanted["coef"])

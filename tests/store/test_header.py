@@ -136,7 +136,7 @@ def test_models_with_many_small_parts_are_read():
     """They have the most values for their size."""
     rng = np.random.default_rng(0)
     X = rng.standard_normal((600, 1))
-    model = StreamingRidgeCV([1.0], cv=300, method="anchored", sketch_size=2, standardize=True)
+    model = StreamingRidgeCV([1.0], cv=300, method="tracked", sketch_size=2, standardize=True)
     assert again(model.partial_fit(X, X[:, 0])).n_samples_seen_ == 600
 
 

@@ -17,7 +17,7 @@ from safetensors.numpy import load_file
 import ridgepass
 from ridgepass import StreamingRidge
 from ridgepass.store import from_bytes, layout, notes_of, save
-from ridgepass.store.layout import TYPES, pack, unpack
+from ridgepass.store.layout import TYPES, VERSION, pack, unpack
 from store.models import assert_same, batch, small_models, to_bytes
 
 KINDS = ["regressor", "chooser", "classifier"]
@@ -36,7 +36,7 @@ def test_the_safetensors_library_reads_it(kind, tmp_path):
     with safe_open(path, "numpy") as file:
         metadata = file.metadata()
         assert metadata["format"] == "ridgepass"
-        assert metadata["version"] == ("3" if model.standardize else "1")
+        assert metadata["version"] == str(VERSION) == "4"
         assert json.loads(metadata["model"])["class"] == type(model).__name__
         assert sorted(file.keys()) == sorted(arrays)
 
@@ -128,7 +128,7 @@ def test_many_names_do_not_swell_the_header():
 
 def test_training_leaves_the_file_alone(tmp_path):
     path = tmp_path / "m.ridge"
-    for method in ("exact", "anchored", "2lfd", "rp"):
+    for method in ("exact", "tracked", "2lfd", "rp"):
         model = StreamingRidge(method=method, sketch_size=4, random_state=0)
         model.partial_fit(*batch(267)).save(path)
         before = path.read_bytes()
@@ -141,12 +141,20 @@ def test_training_leaves_the_file_alone(tmp_path):
 
 
 def test_arrays_are_read_only_views_of_the_file():
-    content = bytearray(to_bytes(small_models()["regressor"]))
-    model = from_bytes(content, "m").model
-    state, everything = model._learned.stream._state, np.frombuffer(content, np.uint8)
-    for array in (state.sketch.rows, state.moments.cross, state.anchor.image, state.intake._rows):
-        assert np.shares_memory(array, everything)
-        assert not array.flags.writeable
+    regressor = small_models()["regressor"]
+    other = StreamingRidge(method="rfd", sketch_size=4, probes=3).fit(*batch(90))
+    for original in (regressor, other):
+        content = bytearray(to_bytes(original))
+        model = from_bytes(content, "m").model
+        state, everything = model._learned.stream._state, np.frombuffer(content, np.uint8)
+        arrays = [state.moments.cross, state.intake._rows]
+        if original is regressor:
+            arrays += [state.sketch.points, state.sketch.images, state.sketch.further]
+        else:
+            arrays += [state.sketch.rows, state.own_probes.points, state.own_probes.images]
+        for array in arrays:
+            assert np.shares_memory(array, everything)
+            assert not array.flags.writeable
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs /proc")

@@ -11,6 +11,7 @@ from sklearn.model_selection import KFold
 import ridgepass
 from ridgepass import StreamingRidge, StreamingRidgeClassifier, StreamingRidgeCV
 from ridgepass.store import read, save
+from ridgepass.store.layout import VERSION
 from store.models import COLUMNS, N_FEATURES, again, assert_same, batch, small_models, to_bytes
 from streams import METHODS
 
@@ -267,12 +268,90 @@ def test_columns_stay_with_what_was_learned(tmp_path):
     assert fresh._learned.columns == columns
 
 
+def mixed_columns(n_rows, is_sparse=False):
+    """Rows of columns that differ much, of which a sketch of four directions leaves some out."""
+    X, y, _ = batch(n_rows, is_sparse=is_sparse)
+    return X, y
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("scaling", SCALES)
+@pytest.mark.parametrize("n_rows", [3, 23, 24, 25, 300])  # waiting, at the start, and following
+def test_a_tracked_model_goes_on_from_either_phase(n_rows, scaling, dtype):
+    model = new("tracked", scaling, dtype=dtype).partial_fit(*mixed_columns(n_rows))
+    sketch = model._learned.stream._state.sketch
+    assert (sketch.start is None) == (n_rows >= 24)
+    other = new("tracked", scaling, dtype=dtype, sketch_size=6).partial_fit(*batch(99, seed=3))
+    check_goes_on(model, other, [batch(n, seed=5) for n in (1, 40, 200)])
+
+
+def test_rows_of_few_directions_stay_at_the_start_and_come_back_there():
+    X, y, _ = batch(200)
+    model = new("tracked", sketch_size=10).partial_fit(X, y)
+    assert model._learned.stream._state.sketch.start is not None
+    assert model._learned.stream._state.sketch.n_rows > 0
+    assert again(model)._learned.stream._state.sketch.start is not None
+    check_goes_on(model, new("tracked").partial_fit(X[:90], y[:90]), [batch(70, seed=1)])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scaling", ["plain", "standardize"])
+def test_sparse_models_of_more_than_one_block_go_on(scaling):
+    X, y, _ = batch(9000, is_sparse=True)
+    model = new("tracked", scaling, probes=3).partial_fit(X[:4200], y[:4200])
+    assert model._learned.stream._state.sketch.start is None
+    twin = again(model)
+    for part in (slice(4200, 4300), slice(4300, 9000)):
+        model.partial_fit(X[part], y[part])
+        twin.partial_fit(X[part], y[part])
+        assert_same(model, twin)
+    whole = new("tracked", scaling, probes=3).partial_fit(X, y)
+    np.testing.assert_array_equal(whole.coef_, model.coef_)
+
+
+@pytest.mark.parametrize("method", ["tracked", "rfd", "rp"])
+@pytest.mark.parametrize("other", [{"probes": 0}, {"probes": 9}, {"random_state": 4}])
+@pytest.mark.parametrize("turned", [False, True])
+def test_probes_that_a_merger_has_dropped_stay_away(method, other, turned):
+    # Eight are as many as a tracked sketch has for itself where none are asked for.
+    mine, theirs = new(method, probes=8), new(method, **{"probes": 8, **other})
+    mine.partial_fit(*batch(150))
+    theirs.partial_fit(*batch(150, seed=1))
+    left, right = (theirs, mine) if turned else (mine, theirs)
+    left.merge(right)
+    proof = left.certificate()
+    assert proof.estimate is None
+    assert proof.confidence == 1.0
+    assert ("dropped" in proof.remark) == (left.probes > 0)
+    twin = again(left)
+    assert_same(left, twin)
+    assert twin.certificate().remark == proof.remark
+    left.partial_fit(*batch(200, seed=2))
+    twin.partial_fit(*batch(200, seed=2))
+    assert_same(left, twin)
+
+
+def test_probes_stay_where_the_other_has_nothing_but_rows_that_wait():
+    model = new("tracked", probes=8).partial_fit(*batch(150))
+    model.merge(new("tracked", probes=5, random_state=9).partial_fit(*batch(5, seed=1)))
+    assert model.certificate().estimate is not None
+    assert model.certificate().remark == ""
+    assert_same(model, again(model))
+
+
+def test_a_tracked_model_of_more_targets_than_half_of_its_sketch():
+    model = new("tracked", probes=3).partial_fit(*batch(150, n_targets=5))
+    assert model._learned.stream._state.sketch.n_starts == 5
+    other = new("tracked", probes=3, sketch_size=12).partial_fit(*batch(99, n_targets=5, seed=1))
+    check_goes_on(model, other, [batch(70, n_targets=5, seed=2)])
+
+
 def test_notes(tmp_path):
     model, path = new("fd").partial_fit(*batch(30)), tmp_path / "m.ridge"
     notes = {"rows": 30, "where": ["a", None, 0.1], "array": {"array": "x"}}
     save(model, path, notes=notes)
     found = read(path)
-    assert (found.notes, found.version, found.n_bytes) == (notes, 1, path.stat().st_size)
+    assert (found.notes, found.version, found.n_bytes) == (notes, VERSION, path.stat().st_size)
     model.save(path)
     assert read(path).notes == {}
     with pytest.raises(ValueError, match=r"notes are not JSON .*: give numbers, strings"):

@@ -23,9 +23,10 @@ from ridgepass.cli.options import (
     split_names,
 )
 from ridgepass.cli.show import say
+from ridgepass.validation import as_confidence
 
 _LONGEST = 2000  # characters of an error
-Method = Literal["auto", "exact", "anchored", "fd", "rfd", "isvd", "2lfd", "rp", "cs"]
+Method = Literal["auto", "exact", "tracked", "fd", "rfd", "isvd", "2lfd", "rp", "cs"]
 Nulls = Literal["error", "drop", "zero", "mean"]
 Format = Literal["parquet", "csv", "arrow", "npy", "svmlight"]
 Data = Annotated[list[str], Parameter(show_default=False)]
@@ -68,6 +69,7 @@ def fit(
     dtype: Literal["float32", "float64"] | None = None,
     standardize: Flag = False,
     no_intercept: Flag = False,
+    probes: int = 24,
     seed: int = 0,
     passes: int | None = None,
     tol: float | None = None,
@@ -123,8 +125,10 @@ def fit(
         Let alpha treat features as if divided by their standard deviations.
     no_intercept
         Fit no intercept.
+    probes
+        Random vectors that measure the error, for the estimate and the certificate; 0 for none.
     seed
-        For the random methods 2lfd, rp and cs.
+        For the probes, and the random methods 2lfd, rp and cs; the same for models to be merged.
     passes
         Passes over the data in all: 1, the sketch, unless --tol is given. The second one certifies
         the error tightly, and it and each further one make it smaller.
@@ -166,6 +170,7 @@ def fit(
         "method": method,
         "fit_intercept": not no_intercept,
         "standardize": standardize,
+        "probes": probes,
         "dtype": dtype,
         "random_state": seed,
     }
@@ -182,6 +187,7 @@ def predict(
     *,
     output: Annotated[str | None, Parameter(alias="-o")] = None,
     bounds: Flag = False,
+    confidence: float = 1 - 1e-6,
     keep: Many = (),
     alpha: float | None = None,
     nulls: Nulls | None = None,
@@ -202,6 +208,8 @@ def predict(
         A .csv, .parquet or .arrow file; standard output by default.
     bounds
         Add the columns lower and upper: the certified interval around exact ridge's prediction.
+    confidence
+        The least probability that these hold with; 1 for what is certain alone.
     keep
         Columns of the data to copy to the output, such as a key.
     alpha
@@ -222,6 +230,7 @@ def predict(
         sources(data),
         None if output in (None, DASH) else output,
         bounds=bounds,
+        confidence=as_confidence(confidence),
         keep=split_names(keep),
         alpha=alpha,
         nulls=nulls,

@@ -13,7 +13,7 @@ import pyarrow.parquet
 
 from ridgepass.cli.options import check_output, check_paths
 from ridgepass.cli.progress import Watch
-from ridgepass.cli.show import say
+from ridgepass.cli.show import say, share, surely
 from ridgepass.data.opening import find_inputs, open_for_prediction
 from ridgepass.data.source import Chunk, Source
 from ridgepass.data.table_source import TableSource
@@ -38,6 +38,7 @@ def predict(
     output: str | None,
     *,
     bounds: bool,
+    confidence: float,
     keep: Sequence[str],
     alpha: float | None,
     nulls: str | None,
@@ -71,7 +72,7 @@ def predict(
     if clash is not None:
         raise ValueError(f"column {clash!r} to keep is called as the predictions: rename it")
     _check_nested(source, keep, kind)
-    proof = model.certificate() if bounds else None
+    proof = model.certificate(confidence=confidence) if bounds else None
     rows, n_bytes, unknown, missing = 0, 0, 0, 0
     with (
         _writer(output, kind) as writer,
@@ -87,6 +88,12 @@ def predict(
         if not rows:
             writer.write(_nothing(source, keep, made))
         watch.finish(rows, n_bytes)
+    if proof is not None and not quiet:
+        text = f"lower and upper hold {surely(proof.confidence)}"
+        if proof.relative_estimate is not None:
+            estimate = float(np.max(proof.relative_estimate))
+            text += f"; the coefficients are off by an estimated {share(estimate)}"
+        say(f"ridgepass: {text}")
     if unknown:
         say(
             f"ridgepass: warning: {unknown:,} values are of no category seen in training and count "

@@ -10,6 +10,8 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+from ridgepass.query import CONFIDENCE
+
 _UNITS = ["bytes", "kB", "MB", "GB", "TB"]
 # What steers a terminal or turns the order of the text (controls, ends of lines, marks of
 # direction), and halves of characters, which no output can encode. Names in data may hold any.
@@ -78,6 +80,35 @@ def as_certified(worst: float | None) -> float | None:
     return worst if worst is not None and np.isfinite(worst) else None
 
 
+def proven(model: Any, confidence: float = CONFIDENCE) -> dict[str, Any]:
+    """Return what a model knows of its error, the largest of its targets, as plain data."""
+    proof = model.certificate(confidence=confidence)
+    estimate = proof.relative_estimate
+    return {
+        "estimated_error": None if estimate is None else as_certified(float(np.max(estimate))),
+        "certified_error": as_certified(float(np.max(proof.relative))),
+        "confidence": proof.confidence,
+        "rests_on": proof.rests_on,
+        "remark": proof.remark or None,
+    }
+
+
+def surely(confidence: float) -> str:
+    """Return how sure a bound is, as text.
+
+    Examples
+    --------
+    >>> surely(1.0), surely(1 - 1e-6), surely(0.95)
+    ('for certain', 'with probability 1 − 1e-06', 'with probability 0.95')
+    """
+    if confidence == 1.0:
+        return "for certain"
+    doubt = 1 - confidence
+    return (
+        f"with probability {confidence:g}" if doubt >= 1e-3 else f"with probability 1 − {doubt:g}"
+    )
+
+
 def passes_of(model: Any) -> int:
     """Return how many passes over the data a model's answer rests on."""
     learned = model._trained()
@@ -99,7 +130,7 @@ def description(model: Any) -> dict[str, Any]:
         "method": model.method_,
         "sketch_size": None if model.method_ == "exact" else model.sketch_size_,
         "alpha": model._alpha_in_use(),
-        "certified_error": certified(model),
+        **proven(model),
         "passes": passes_of(model),
         "training_r2": None if score is None or not np.isfinite(score) else score,
         "intercept": learned.settings.fit_intercept,
@@ -122,9 +153,14 @@ def lines_of(facts: Mapping[str, Any]) -> dict[str, str]:
         "targets" if facts["targets"] != 1 else "target": targets,
         "method": method,
         "alpha": f"{facts['alpha']:g}",
+        "estimated error": share(facts["estimated_error"]),
         "certified error": _proof(facts),
         "training R²": "unknown" if r2 is None else f"{r2:.4f}",
     }
+    if facts["estimated_error"] is None:
+        del lines["estimated error"]
+    if facts["remark"]:
+        lines["remark"] = facts["remark"]
     if isinstance(named, list) and len(named) == 1:
         lines = {"target" if key == "targets" else key: text for key, text in lines.items()}
     if "seconds" in facts:
@@ -135,9 +171,13 @@ def lines_of(facts: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _proof(facts: Mapping[str, Any]) -> str:
+    if facts["certified_error"] is None:
+        return "none"
+    how = {"exact": "as XᵀX is kept", "sketch": "by the sketch", "probes": "by random probes"}
+    proof = f"{share(facts['certified_error'])} {surely(facts['confidence'])}"
     passes = facts["passes"]
-    proof = share(facts["certified_error"])
-    return proof if passes == 1 else f"{proof} after {passes} passes"
+    by = how.get(facts["rests_on"], "by the rows read again")
+    return f"{proof}, {by}" if passes == 1 else f"{proof}, {by}, after {passes} passes"
 
 
 def print_table(lines: Mapping[str, str], title: str | None = None) -> None:

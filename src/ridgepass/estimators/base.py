@@ -29,6 +29,7 @@ class StreamingEstimator(FittedModel):
     feature_scale: Any
     dtype: Any
     random_state: Any
+    probes: Any
 
     @abstractmethod
     def _read_targets(
@@ -40,7 +41,7 @@ class StreamingEstimator(FittedModel):
         return as_alpha(self.alpha)
 
     def _likely_alpha(self) -> float | None:
-        """Return the alpha to keep an anchor at."""
+        """Return the alpha that starting points are kept at."""
         return self._alpha_in_use()
 
     def _check_parameters(self) -> None:

@@ -6,12 +6,14 @@ from dataclasses import dataclass
 from numbers import Real
 from typing import Any
 
+import numpy as np
+
+from ridgepass.probes import probe_bytes
 from ridgepass.sketch.exact import BLOCK_ROWS as EXACT_BLOCK
 from ridgepass.sketch.frequent_directions import PAIRED_UP_TO
+from ridgepass.sketch.tracked import tracked_block, tracked_bytes
 
-# The least error at equal size on all of the paper's data, for two vectors a target more. With more
-# targets than rows in the sketch, these would outweigh it.
-ANCHORED, WITHOUT_ANCHORS = "anchored", "rfd"
+SKETCH = "tracked"  # the least error at equal size on all of the paper's data, and the fastest
 # Up to this many times the sketch size, d² numbers are no slower and at most four times the memory.
 EXACT_UP_TO = 8
 # The row that centring adds to a block, and what halving rounds a two-level sketch up by.
@@ -37,6 +39,7 @@ def make_plan(
     n_features: int,
     n_targets: int,
     itemsize: int,
+    probes: int,
 ) -> Plan:
     """Choose method and sketch size.
 
@@ -50,37 +53,37 @@ def make_plan(
         The budget in bytes.
     n_features, n_targets : int
         Columns of X and of y.
-    itemsize : int
-        Bytes of a number in the sketch.
+    itemsize, probes : int
+        Bytes of a number in the sketch, and how many probes it has.
 
     Examples
     --------
-    >>> make_plan("auto", 256, None, n_features=10**5, n_targets=1, itemsize=4)
-    Plan(method='anchored', sketch_size=256)
-    >>> make_plan("auto", 256, 10**9, n_features=10**5, n_targets=1, itemsize=4)
-    Plan(method='anchored', sketch_size=1222)
-    >>> make_plan("auto", 256, 10**9, n_features=7000, n_targets=1, itemsize=4)
+    >>> shape = dict(n_features=10**5, n_targets=1, itemsize=4, probes=24)
+    >>> make_plan("auto", 256, None, **shape)
+    Plan(method='tracked', sketch_size=256)
+    >>> make_plan("auto", 256, 10**9, **shape)
+    Plan(method='tracked', sketch_size=786)
+    >>> make_plan("auto", 256, 10**9, **shape | dict(n_features=7000))
     Plan(method='exact', sketch_size=256)
     """
     if memory is None:
         if method == "auto":
-            sketch = ANCHORED if n_targets <= sketch_size else WITHOUT_ANCHORS
-            method = "exact" if n_features <= EXACT_UP_TO * sketch_size else sketch
+            method = "exact" if n_features <= EXACT_UP_TO * sketch_size else SKETCH
         return Plan(method, sketch_size)
     asked, least = method, exact_bytes(n_features, n_targets)
     if method in ("auto", "exact") and least <= memory:
         return Plan("exact", sketch_size)
-    if method == "auto":
-        size = largest_sketch(ANCHORED, memory, n_features, n_targets, itemsize)
-        method = ANCHORED if size >= max(n_targets, 2) else WITHOUT_ANCHORS
+    method = SKETCH if method == "auto" else method
     if method != "exact":
-        size = largest_sketch(method, memory, n_features, n_targets, itemsize)
+        shape = n_features, n_targets, itemsize, probes
+        size = largest_sketch(method, memory, *shape)
         if size >= 2:
             return Plan(method, size)
-        least = sketch_bytes(method, 2, n_features, n_targets, itemsize)
+        least = sketch_bytes(method, 2, *shape)
     raise ValueError(
         f"memory={memory} is too little for method={asked!r} with {n_features} features and "
         f"{n_targets} {'target' if n_targets == 1 else 'targets'}: give at least {least} bytes"
+        + (", or probes=0" if probes and method != "exact" else "")
     )
 
 
@@ -91,27 +94,35 @@ def exact_bytes(n_features: int, n_targets: int) -> int:
 
 
 def sketch_bytes(
-    method: str, sketch_size: int, n_features: int, n_targets: int, itemsize: int
+    method: str, sketch_size: int, n_features: int, n_targets: int, itemsize: int, probes: int
 ) -> int:
-    """Return what a sketch of dense rows holds at most: its own rows and a block."""
-    block = 2 * sketch_size if sketch_size <= PAIRED_UP_TO else sketch_size
-    rows = (sketch_size + block + SPARE_ROWS) * n_features * itemsize
-    anchor = 8 * ((2 * n_features + 1) * n_targets + sketch_size**2) if method == "anchored" else 0
-    return rows + anchor + _other(block, n_features, n_targets)
+    """Return what a sketch of dense rows holds at most: its own rows, probes and a block."""
+    dtype = np.dtype(f"f{itemsize}")
+    if method == SKETCH:
+        own = tracked_bytes(n_features, sketch_size, dtype, n_targets, probes)
+        block = tracked_block(n_features, sketch_size, dtype)
+    else:
+        block = 2 * sketch_size if sketch_size <= PAIRED_UP_TO else sketch_size
+        own = sketch_size * n_features * itemsize + probe_bytes(probes, n_features, itemsize)
+    rows = (block + SPARE_ROWS) * n_features * itemsize
+    return own + rows + _other(block, n_features, n_targets)
 
 
-def largest_sketch(method: str, memory: int, n_features: int, n_targets: int, itemsize: int) -> int:
+def largest_sketch(
+    method: str, memory: int, n_features: int, n_targets: int, itemsize: int, probes: int
+) -> int:
     """Return the largest sketch size within a budget, zero if there is none.
 
-    At most ``n_features``, with which a sketch loses nothing. A sketch of 65 rows needs less than
-    one of 64, whose blocks are twice as long.
+    At most ``n_features``, with which a sketch loses nothing. A sketch of 65 rows may need less
+    than one of 64, whose blocks are twice as long.
     """
 
     def fitting(low: int, high: int) -> int:
         """Bisect: the need grows with the size within ``low`` to ``high``."""
         while low <= high:
             middle = (low + high) // 2
-            if sketch_bytes(method, middle, n_features, n_targets, itemsize) <= memory:
+            need = sketch_bytes(method, middle, n_features, n_targets, itemsize, probes)
+            if need <= memory:
                 low = middle + 1
             else:
                 high = middle - 1

@@ -41,10 +41,13 @@ class StreamingRidgeClassifier(ClassifierMixin, Refinable):
         Whether alpha treats features as if each had been divided by its standard deviation.
     feature_scale : array_like of shape (n_features,) or None, default=None
         What features are divided by instead, if known beforehand.
+    probes : int, default=24
+        Random vectors that measure the error, for `certificate`; see `StreamingRidge`.
     dtype : {None, "float32", "float64"}, default=None
         What the sketch is kept in. None is float32 if the first batch is, else float64.
     random_state : int, RandomState instance or None, default=None
-        Seed of the random methods ``"2lfd"``, ``"rp"`` and ``"cs"``.
+        Seed of the probes, and of the random methods ``"2lfd"``, ``"rp"`` and ``"cs"``; see
+        `StreamingRidge`.
     class_weight : dict, "balanced" or None, default=None
         Weights by label, one for labels left out. ``"balanced"`` weighs classes by one over their
         frequency, which only `fit` can know.
@@ -102,6 +105,7 @@ class StreamingRidgeClassifier(ClassifierMixin, Refinable):
         fit_intercept: bool = True,
         standardize: bool = False,
         feature_scale: ArrayLike | None = None,
+        probes: int = 24,
         dtype: Any = None,
         random_state: Any = None,
         class_weight: Any = None,
@@ -113,6 +117,7 @@ class StreamingRidgeClassifier(ClassifierMixin, Refinable):
         self.fit_intercept = fit_intercept
         self.standardize = standardize
         self.feature_scale = feature_scale
+        self.probes = probes
         self.dtype = dtype
         self.random_state = random_state
         self.class_weight = class_weight

@@ -48,7 +48,8 @@ class StreamingRidgeCV(RidgeRegressor):
         error comes from its own moments and sketch. It holds k sketches. A list of row numbers, as
         ``list(splitter.split(X, y))`` gives it, says which row goes to which fold, the rows counted
         from the start of the stream, also those of weight zero.
-    sketch_size, memory, method, fit_intercept, standardize, feature_scale, dtype, random_state
+    sketch_size, memory, method, fit_intercept, standardize, feature_scale, probes, dtype, \
+random_state
         As in :class:`StreamingRidge`. With ``cv=k`` a ``memory`` budget is for all k sketches and
         their merger.
 
@@ -100,6 +101,7 @@ scale_
         fit_intercept: bool = True,
         standardize: bool = False,
         feature_scale: ArrayLike | None = None,
+        probes: int = 24,
         dtype: Any = None,
         random_state: Any = None,
     ) -> None:
@@ -111,6 +113,7 @@ scale_
         self.fit_intercept = fit_intercept
         self.standardize = standardize
         self.feature_scale = feature_scale
+        self.probes = probes
         self.dtype = dtype
         self.random_state = random_state
 

@@ -19,6 +19,7 @@ from ridgepass.estimators.learned import Learned, Solution
 from ridgepass.estimators.path import RidgePath
 from ridgepass.estimators.settings import as_alpha
 from ridgepass.kernels import Float64
+from ridgepass.query import CONFIDENCE
 from ridgepass.solve import Certificate
 
 # float32 rows are widened for a product in pieces of about this many numbers.
@@ -131,23 +132,30 @@ class FittedModel(BaseEstimator, ABC):
             values, _ = validation.as_alphas(np.atleast_1d(alphas))
             return learned.path(values)
 
-    def certificate(self, alpha: float | None = None) -> Certificate:
+    def certificate(
+        self, alpha: float | None = None, confidence: float = CONFIDENCE
+    ) -> Certificate:
         """Bound how far the coefficients are from exact ridge on the same rows.
 
         Parameters
         ----------
         alpha : float, optional
             Another alpha than the estimator's.
+        confidence : float
+            The least probability that the bounds are to hold with, over the drawing of the probes.
+            One is for what is certain alone.
 
         Returns
         -------
         Certificate
-            With ``coef_bound``, ``relative`` and ``prediction_bound(X)``. Where features are
-            scaled, the first two are for ``coef_ * scale_``.
+            With ``coef_bound``, ``relative``, their ``estimate`` and ``relative_estimate``,
+            ``prediction_bound(X)`` and ``coefficient_bounds()``. Where features are scaled, the
+            first four are for ``coef_ * scale_``.
         """
         learned = self._trained()
         with errors_of(self):
-            found = learned.certificate(self._alpha_in_use() if alpha is None else as_alpha(alpha))
+            value = self._alpha_in_use() if alpha is None else as_alpha(alpha)
+            found = learned.certificate(value, confidence)
         origin = learned.origin
         owner, names = type(self).__name__, origin.names
         return replace(

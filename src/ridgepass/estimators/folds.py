@@ -11,10 +11,11 @@ from scipy import sparse
 from ridgepass.estimators.batch import Origin, Targets
 from ridgepass.estimators.budget import Plan
 from ridgepass.estimators.learned import Learned, restored_origin
-from ridgepass.estimators.settings import Settings, draw_seed
+from ridgepass.estimators.settings import Settings, draw_seeds
 from ridgepass.guard import Change, no_change
 from ridgepass.kernels import Float64, is_sparse
 from ridgepass.refining import Refinement
+from ridgepass.sketch import LEGACY
 from ridgepass.snapshot import Kept, array, count, entry, take
 from ridgepass.stream import RidgeStream
 
@@ -117,11 +118,6 @@ class FoldedLearned(Learned):
         return self._merged
 
     @property
-    def least_version(self) -> int:
-        """The oldest version of the model file that can hold what was learned in one pass."""
-        return max(fold.least_version for fold in self.folds)
-
-    @property
     def refinement(self) -> Refinement | None:
         """What passes after the first have found out."""
         self.check_whole()
@@ -134,8 +130,7 @@ class FoldedLearned(Learned):
 
     def seed(self, random_state: Any) -> None:
         """Draw seeds for streams that have seen nothing, if their method is random."""
-        for fold in self.folds:
-            draw_seed(fold, random_state)
+        draw_seeds(self.folds, random_state)
 
     def updating(self, rows: Any, targets: Targets) -> Change:
         """Check a batch, and return what takes it in."""
@@ -229,6 +224,8 @@ class FoldedLearned(Learned):
             dealt = array(dealt, "dealt", np.dtype(np.int64), (None,)).astype(np.intp)
             if not ((dealt >= 0) & (dealt < len(parts))).all():
                 raise ValueError(f"dealt has folds beyond {len(parts)}")
+        if plan.method in LEGACY:
+            raise ValueError(f"its folds are of method {plan.method!r}, which merges no more")
         folds = [settings.restored_stream(plan, fold) for fold in parts]
         learned = cls(folds, Deal(len(parts), dealt), settings, plan, origin)
         learned.n_given = count(entry(kept, "n_given"), "n_given")

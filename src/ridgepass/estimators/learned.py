@@ -12,9 +12,10 @@ from ridgepass.estimators.batch import Origin, Targets
 from ridgepass.estimators.budget import Plan
 from ridgepass.estimators.labels import Signs
 from ridgepass.estimators.path import RidgePath
-from ridgepass.estimators.settings import Settings, draw_seed, restored_plan
+from ridgepass.estimators.settings import Settings, draw_seeds, restored_plan
 from ridgepass.guard import Change, Guarded, no_change
 from ridgepass.kernels import Float64
+from ridgepass.query import CONFIDENCE
 from ridgepass.refining import Refinement
 from ridgepass.snapshot import Kept, entry, json_bytes, json_of, part, take
 from ridgepass.solve import Certificate
@@ -94,7 +95,7 @@ class Learned(Guarded):
 
     def seed(self, random_state: Any) -> None:
         """Draw seeds for streams that have seen nothing, if their method is random."""
-        draw_seed(self.stream, random_state)
+        draw_seeds([self.stream], random_state)
 
     def updating(self, rows: Any, targets: Targets) -> Change:
         """Check a batch, and return what takes it in."""
@@ -192,11 +193,6 @@ class Learned(Guarded):
         return self
 
     @property
-    def least_version(self) -> int:
-        """The oldest version of the model file that can hold what was learned in one pass."""
-        return self.stream.least_version
-
-    @property
     def refinement(self) -> Refinement | None:
         """What passes after the first have found out."""
         return self.stream.refinement
@@ -243,17 +239,19 @@ class Learned(Guarded):
                 self.owners[owner] = known
             return known
 
-    def certificate(self, alpha: float) -> Certificate:
+    def certificate(self, alpha: float, confidence: float = CONFIDENCE) -> Certificate:
         """Bound the distance from exact ridge."""
         with self.lock:
-            return self.stream.certificate(alpha)
+            return self.stream.certificate(alpha, confidence)
 
     def path(self, alphas: Sequence[float]) -> RidgePath:
         """Solve for many alphas at once."""
         with self.lock:
             coefs = self.stream.solve(alphas)
             intercepts = self.stream.intercept(coefs)
-            proofs = [self.stream.certificate(alpha) for alpha in alphas]
+            # All of them are to hold at once.
+            confidence = 1 - (1 - CONFIDENCE) / len(alphas)
+            proofs = [self.stream.certificate(alpha, confidence) for alpha in alphas]
         return RidgePath(
             alphas=np.asarray(alphas, dtype=np.float64),
             coefs=coefs.swapaxes(1, 2) if coefs.ndim == 3 else coefs,

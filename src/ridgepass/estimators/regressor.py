@@ -190,21 +190,18 @@ class StreamingRidge(RidgeRegressor):
         The ridge parameter, at least zero. It takes effect when coefficients are asked for: after
         ``set_params(alpha=...)``, or with `at`, no row is read again.
     sketch_size : int, default=256
-        Rows of the sketch. The model holds about 2·sketch_size·n_features numbers (3 up to a size
-        of 64).
+        Rows of the sketch. The model holds about 3·sketch_size·n_features numbers.
     memory : int, float, str or None, default=None
         A budget for the fitted model, in bytes or as text: ``"512MB"``, ``"1.5 GiB"``. Given one,
         ``sketch_size`` is ignored: the sketch gets as many rows as fit, though no more than there
         are features, and ``method="auto"`` is exact if that fits. Counted are the model, its
         unfinished block of rows and, for the exact method, the copy of XᵀX that a query takes; not
-        counted are the batches, the coefficients, and what the anchors of many targets take while
-        they move. Sparse rows wait in longer blocks, which stay within the budget if at most one
-        number in 32 is not zero.
+        counted are the batches and the coefficients. Sparse rows wait in longer blocks, which stay
+        within the budget if at most one number in 32 is not zero.
     method : str, default="auto"
         How XᵀX is remembered: ``"exact"``, ``"fd"``, ``"rfd"``, ``"isvd"``, ``"2lfd"``, ``"rp"``,
-        ``"cs"`` or ``"anchored"``; see :class:`ridgepass.RidgeStream`. ``"auto"`` is ``"exact"`` up
-        to 8·sketch_size features, with ``memory`` as told there, and ``"anchored"`` beyond; or
-        ``"rfd"`` where there are more targets than rows in the sketch.
+        ``"cs"`` or ``"tracked"``; see :class:`ridgepass.RidgeStream`. ``"auto"`` is ``"exact"`` up
+        to 8·sketch_size features, with ``memory`` as told there, and ``"tracked"`` beyond.
     fit_intercept : bool, default=True
         Whether to fit an intercept, which alpha does not shrink.
     standardize : bool, default=False
@@ -212,11 +209,19 @@ class StreamingRidge(RidgeRegressor):
         Coefficients come in the units of X all the same.
     feature_scale : array_like of shape (n_features,) or None, default=None
         What features are divided by instead, if known beforehand.
+    probes : int, default=24
+        Random vectors that measure how far the answer is from solving the equation of exact ridge:
+        `certificate` then has an estimate, and a bound that holds with any probability asked for.
+        Each costs about as much time as a row of the sketch, and 12 bytes a feature (16 in
+        float64). 0 is for none, and for certificates that are certain only. The exact method needs
+        none.
     dtype : {None, "float32", "float64"}, default=None
         What the sketch is kept in. None is float32 if the first batch is, else float64.
     random_state : int, RandomState instance or None, default=None
-        Seed of the random methods ``"2lfd"``, ``"rp"`` and ``"cs"``. None takes a new one for each
-        fit.
+        Seed of the probes, and of the random methods ``"2lfd"``, ``"rp"`` and ``"cs"``. None takes
+        a new one for each fit for those methods, and for probes always the same: those of all parts
+        of a merger must be the same vectors. Whoever gets rows from somebody who may have chosen
+        them to fool the probes passes a number of their own.
 
     Attributes
     ----------
@@ -260,11 +265,11 @@ class StreamingRidge(RidgeRegressor):
     ...     y = X @ w + 5.0
     ...     model = model.partial_fit(X, y)
     >>> model.method_, model.n_samples_seen_
-    ('anchored', 2000)
+    ('tracked', 2000)
     >>> print(f"{model.score(X, y):.3f}")
     0.994
     >>> print(f"within {model.certificate().relative:.1%} of exact ridge")
-    within 11.8% of exact ridge
+    within 1.1% of exact ridge
     >>> print(f"{model.at(1000.0).score(X, y):.3f}")
     0.617
     """
@@ -279,6 +284,7 @@ class StreamingRidge(RidgeRegressor):
         fit_intercept: bool = True,
         standardize: bool = False,
         feature_scale: ArrayLike | None = None,
+        probes: int = 24,
         dtype: Any = None,
         random_state: Any = None,
     ) -> None:
@@ -289,5 +295,6 @@ class StreamingRidge(RidgeRegressor):
         self.fit_intercept = fit_intercept
         self.standardize = standardize
         self.feature_scale = feature_scale
+        self.probes = probes
         self.dtype = dtype
         self.random_state = random_state

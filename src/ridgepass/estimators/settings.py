@@ -1,6 +1,8 @@
 """The parameters that shape a stream, checked, as they were when training began."""
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
+from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
@@ -9,14 +11,12 @@ from sklearn.utils import check_random_state
 from ridgepass import validation
 from ridgepass.estimators.budget import Plan, make_plan, parse_memory
 from ridgepass.kernels import Float64
-from ridgepass.sketch import SKETCHES
+from ridgepass.sketch import LEGACY, SKETCHES
 from ridgepass.snapshot import Kept, array, entry, flag, float_type, number, part, text, whole
 from ridgepass.stream import RidgeStream
 
 # Streams that differ in these do not describe one problem.
 MATTER_TO_MERGE = ("fit_intercept", "standardize", "feature_scale")
-# These need no seed, and take none from NumPy's global generator.
-DETERMINISTIC = frozenset({"exact", "fd", "rfd", "isvd", "anchored"})
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,23 +30,20 @@ class Settings:
     standardize: bool
     feature_scale: Float64 | None
     dtype: np.dtype[Any] | None
+    probes: int
 
     @classmethod
     def of(cls, estimator: Any) -> Self:
         """Check an estimator's parameters; they stay as they are."""
-        method = estimator.method
-        if method != "auto" and method not in SKETCHES:
-            raise ValueError(
-                f"method={method!r} is unknown: choose 'auto' or one of {', '.join(SKETCHES)}"
-            )
         return cls(
-            method=method,
+            method=validation.as_method(estimator.method, ("auto", *SKETCHES), LEGACY),
             sketch_size=validation.as_sketch_size(estimator.sketch_size),
             memory=parse_memory(estimator.memory),
             fit_intercept=validation.as_bool(estimator.fit_intercept, "fit_intercept"),
             standardize=validation.as_bool(estimator.standardize, "standardize"),
             feature_scale=validation.as_feature_scale(estimator.feature_scale),
             dtype=validation.as_dtype(estimator.dtype),
+            probes=validation.as_probes(estimator.probes),
         )
 
     def plan(
@@ -60,29 +57,38 @@ class Settings:
             n_features=n_features,
             n_targets=n_targets,
             itemsize=(self.dtype or dtype).itemsize,
+            probes=self.probes,
         )
 
     def new_stream(self, plan: Plan, alpha: float | None) -> RidgeStream:
         """Return an empty stream, still without a seed, for an alpha if one is likely."""
-        return self._stream(plan, 0, alpha)
+        return self._stream(plan, (0, 0), alpha)
 
     def restored_stream(self, plan: Plan, kept: Any) -> RidgeStream:
         """Return the stream that a snapshot was taken of."""
         stream = part(kept, "stream")
-        seed, alpha = entry(stream, "seed"), entry(stream, "alpha")
+        alpha = entry(stream, "alpha")
         alpha = None if alpha is None else number(alpha, "alpha")
-        return self._stream(plan, whole(seed, "seed"), alpha).restore(stream)
+        # There were no probes before version 4 of the model file.
+        probe_seed = whole(stream.get("probe_seed", 0), "probe_seed")
+        seeds = whole(entry(stream, "seed"), "seed"), probe_seed
+        return self._stream(plan, seeds, alpha).restore(stream)
 
-    def _stream(self, plan: Plan, seed: int, alpha: float | None) -> RidgeStream:
-        stream = RidgeStream(
+    def _stream(self, plan: Plan, seeds: tuple[int, int], alpha: float | None) -> RidgeStream:
+        make: Callable[..., RidgeStream] = RidgeStream
+        if plan.method in LEGACY:
+            make = RidgeStream.legacy
+        stream = make(
             plan.method,
             sketch_size=plan.sketch_size,
             fit_intercept=self.fit_intercept,
             standardize=self.standardize,
             feature_scale=self.feature_scale,
             dtype=self.dtype,
-            seed=seed,
+            seed=seeds[0],
             alpha=alpha,
+            probes=self.probes,
+            probe_seed=seeds[1],
         )
         stream._names = ("X", "y", "sample_weight")
         return stream
@@ -96,7 +102,7 @@ class Settings:
     def restored(cls, kept: Any) -> Self:
         """Return the settings that a snapshot was taken of, or raise ValueError."""
         method = text(entry(kept, "method"), "method")
-        if method != "auto" and method not in SKETCHES:
+        if method not in ("auto", *SKETCHES, *LEGACY):
             raise ValueError(f"method {method!r} is unknown")
         memory, dtype = entry(kept, "memory"), entry(kept, "dtype")
         scale = entry(kept, "feature_scale")
@@ -110,6 +116,7 @@ class Settings:
             standardize=flag(entry(kept, "standardize"), "standardize"),
             feature_scale=validation.as_feature_scale(scale),
             dtype=None if dtype is None else float_type(dtype, "dtype"),
+            probes=whole(part(kept, "settings").get("probes", 0), "probes"),
         )
 
     def differences(self, other: "Settings") -> list[str]:
@@ -121,7 +128,7 @@ class Settings:
 def restored_plan(kept: Any) -> Plan:
     """Return the plan that a snapshot was taken of, or raise ValueError."""
     method = text(entry(kept, "method"), "method")
-    if method not in SKETCHES:
+    if method not in (*SKETCHES, *LEGACY):
         raise ValueError(f"method {method!r} is unknown")
     return Plan(method, whole(entry(kept, "sketch_size"), "sketch_size", least=2))
 
@@ -136,10 +143,23 @@ def as_alpha(alpha: Any) -> float:
     return validation.as_alpha(alpha)
 
 
-def draw_seed(stream: RidgeStream, random_state: Any) -> None:
-    """Seed an empty stream: always the same for an int, the next one for a generator or None."""
-    if stream.method not in DETERMINISTIC:
-        stream.seed = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
+def draw_seeds(streams: Sequence[RidgeStream], random_state: Any) -> None:
+    """Seed empty streams that are alike: always the same for an int, the next for a generator.
+
+    None is a new seed for the random methods, each stream its own. Probes must be the same in all
+    parts of a merger: an int is their seed, and None is zero, the published one.
+    """
+    fixed = random_state is None or isinstance(random_state, Integral)
+    random = SKETCHES[streams[0].method].is_random
+    drawn = [0] * len(streams)
+    if random or not fixed:
+        generator = check_random_state(random_state)
+        drawn = [int(generator.randint(np.iinfo(np.int32).max)) for _ in streams]
+    if isinstance(random_state, Integral):
+        drawn = drawn[:1] * len(streams)
+    for stream, seed in zip(streams, drawn, strict=True):
+        stream.seed = seed if random else 0
+        stream.probe_seed = int(random_state or 0) if fixed else drawn[0]
 
 
 def _same(one: Any, other: Any) -> bool:

@@ -86,6 +86,7 @@ class Intake(ABC):
         self.scaling = scaling
         self.filled = 0
         self.started = False
+        self.implicit = False  # whether a block may be handed over with its mean still in the rows
         self.weight = 0.0  # of the rows in finished blocks
         self.feature_mean = Mean.at(np.zeros(n_features if centre else 1), dtype)
         self.target_mean = Mean.at(np.zeros(n_targets if centre else 1), np.dtype(np.float64))

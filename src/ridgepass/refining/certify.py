@@ -2,18 +2,22 @@
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
 
 from ridgepass.kernels import TINY, Float64, binary_scales, column_norms, underflow
-from ridgepass.query import Query
+from ridgepass.query import RESIDUAL_DOUBT, Probed, Query
 from ridgepass.refining.refined import Refined, Refinement
 from ridgepass.refining.sums import UNIT
-from ridgepass.sketch import LowRank
-from ridgepass.solve import Certificate, by_residual, error_bounds, leverages
+from ridgepass.sketch import LowRank, TrackedCovariance
+from ridgepass.solve import Certificate, by_residual, error_bounds
 from ridgepass.solve.bounds import over
+from ridgepass.solve.directions import Width, Widths, by_distance, by_leverage
 from ridgepass.solve.worst_case import known
+
+SAME_SCALE = 1e-3  # deviations that differ by less are as good as the same to the probes
 
 
 def certify(
@@ -21,7 +25,8 @@ def certify(
     means: Refinement,
     found: Refined,
     *,
-    unchanged: Callable[[], bool],
+    confidence: float = 1.0,
+    unchanged: Callable[[], bool] = lambda: False,
     intercept_error: Float64 | None = None,
 ) -> Certificate:
     """Bound the distance of an answer from exact ridge, for every target.
@@ -34,6 +39,8 @@ def certify(
         The means, and what is left of their rounding.
     found : Refined
         The answer.
+    confidence : float
+        The least probability that the bounds are to hold with; one for what is certain.
     unchanged : callable
         Whether the sketch is still what ``query`` looked at.
     intercept_error : ndarray of shape (n_targets,), optional
@@ -51,7 +58,8 @@ def certify(
         residual = column_norms(found.residual) + (alpha + 2 * means.mass) * norms
         residual_error = residual_error + scale_error * (1 + scale_error) * residual
         moved += scale_error * (2 + scale_error) * means.mass
-    first = error_bounds(solver, alpha, coef, query.cross_error, query.moved)
+    lengths = np.sqrt(query.target_mass)
+    first = error_bounds(solver, alpha, coef, query.cross_error, query.moved, lengths)
     unit = _power_of_two(found)
     absolute, relative, energy = by_residual(
         solver,
@@ -65,6 +73,14 @@ def certify(
     absolute, energy = absolute * unit, energy * unit
     # What the first pass knows holds for any coefficients; of the exact method it knows all.
     absolute, relative = np.fmin(absolute, first[0]), np.fmin(relative, first[1])
+    rests_on = "passes"
+    probed = _probed(query, means, found, residual_error, moved)
+    by_probes = probed is not None and confidence < 1.0
+    if probed is not None and by_probes:
+        left = probed.bound(RESIDUAL_DOUBT * (1.0 - confidence))
+        rests_on = "probes" if (left / alpha < absolute).any() else rests_on
+        absolute, energy = np.fmin(absolute, left / alpha), np.fmin(energy, left / np.sqrt(alpha))
+        relative = np.fmin(relative, over(absolute, norms - absolute))
     # Of the sum that each pass adds to, and of going to original units and back.
     rounding = (4 * found.passes * UNIT + scale_error) * norms
     lost = query.lost_coefs(len(coef), scale)
@@ -88,27 +104,59 @@ def certify(
         # It is the same for every row, and centred rows sum up to zero. Others need not.
         away = math.sqrt(query.weight) * (1 + query.longest_sum * UNIT) * offset
         whole = (1 + 4 * UNIT) * (np.hypot(energy, away) if query.centred else energy + away)
-    covariance, mean = solver.covariance, means.mean.view()
+    mean = means.mean.view()
     mean.flags.writeable = False  # it is the model's
-    by_sketch = None
-    if alpha > 0 and isinstance(covariance, LowRank) and covariance.loss_bound is not None:
-        by_sketch = partial(_leverages, covariance, alpha, moved, unchanged)
+    widths = partial(_widths, query, alpha, moved, energy, rounding + lost, confidence)
+    estimate = None
+    if probed is not None:
+        estimate = query.estimate(alpha, probed)
     return Certificate(
         alpha=alpha,
         covariance_bound=solver.covariance_error(alpha) + moved,
         coef_bound=known(absolute),
         relative=known(relative),
         energy_bound=known(whole),
-        coef_energy=known(energy),
         mean=mean if query.centred else None,
         scale=scale,
         offset=known(offset) + np.where(query.target_mass > 0, underflow(len(coef) + 8), 0.0),
         rounding=known((len(coef) + 8) * UNIT * norms + lost),
         n_features=len(coef),
         passes=found.passes,
-        leverages=by_sketch,
-        rests_on="passes",
+        widths=Widths(widths, unchanged),
+        confidence=confidence if by_probes else 1.0,
+        rests_on=rests_on,
+        estimate=estimate,
+        relative_estimate=None if estimate is None else known(over(estimate, norms)),
+        remark=query.remark,
     )
+
+
+def _probed(
+    query: Query, means: Refinement, found: Refined, residual_error: Float64, moved: float
+) -> Probed | None:
+    """Return what probes say of the answer: its residual is that of z less (K + γI)·step."""
+    if query.probes is None:
+        return None
+    if means.scale is not None and query.scale is not None:
+        ratio = query.scale / means.scale
+        if not (np.abs(ratio - 1) < SAME_SCALE).all():
+            return None  # the first pass had other units, and what it has rounded counts in them
+        query = replace(query, probes=query.probes.rescaled(ratio))
+    rest = found.residual - found.alpha * found.step
+    return query.probed(found.alpha, rest, found.step, residual_error, moved)
+
+
+def _widths(
+    query: Query, alpha: float, moved: float, energy: Float64, slack: Float64, confidence: float
+) -> list[Width]:
+    """Return what is known of single directions."""
+    covariance = query.solver.covariance
+    if isinstance(covariance, TrackedCovariance) and confidence < 1.0:
+        distance = query.distance(alpha, (1 - RESIDUAL_DOUBT) * (1.0 - confidence)) + moved
+        return by_distance(covariance, alpha, distance, energy, slack)
+    if isinstance(covariance, LowRank) and alpha > 0:
+        return by_leverage(covariance, alpha, moved, energy, slack)
+    return []
 
 
 def _power_of_two(found: Refined) -> Float64:
@@ -120,20 +168,6 @@ def _power_of_two(found: Refined) -> Float64:
     size = (column_norms(found.residual) + found.error) / root + root * column_norms(found.step)
     within = ~np.isfinite(size) | ((size > 1e-100) & (size < 1e100))
     return np.where(within, 1.0, binary_scales(size[None]))
-
-
-def _leverages(
-    covariance: LowRank,
-    alpha: float,
-    moved: float,
-    unchanged: Callable[[], bool],
-    vectors: Float64,
-) -> Float64:
-    """Ask the sketch, unless it has changed meanwhile: a certificate is for good, views are not."""
-    found = leverages(covariance, alpha, moved, vectors) if unchanged() else None
-    if found is None or not unchanged():
-        found = np.square(column_norms(vectors) / np.sqrt(alpha))
-    return found
 
 
 def _intercept_error(

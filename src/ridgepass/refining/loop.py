@@ -2,17 +2,16 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ridgepass.intake import Batch
 from ridgepass.kernels import Float64
-from ridgepass.query import Query
+from ridgepass.query import CONFIDENCE, Query
 from ridgepass.refining.certify import certify
 from ridgepass.refining.passes import new_pass
-from ridgepass.refining.refined import Correct, Refined, Refinement
+from ridgepass.refining.refined import Correct, Curvature, Refined, Refinement
 from ridgepass.refining.same_rows import (
     check_row_count,
     check_same_rows,
@@ -20,6 +19,7 @@ from ridgepass.refining.same_rows import (
     signs_for,
 )
 from ridgepass.refining.sums import UNIT, Pass, Preparation, Totals, ridge_residual
+from ridgepass.sketch import TrackedCovariance
 from ridgepass.solve import DenseSolver, curvature_bound
 
 Read = Callable[[], Iterable[Batch]]
@@ -60,12 +60,20 @@ class Refining:
         Which alphas to refine.
     sparse : bool
         Whether rows are to be multiplied as sparse ones.
+    confidence : float
+        The least probability with which what is reported as certified holds.
     """
 
     def __init__(
-        self, query: Query, before: Refinement | None, alphas: Sequence[float], *, sparse: bool
+        self,
+        query: Query,
+        before: Refinement | None,
+        alphas: Sequence[float],
+        *,
+        sparse: bool,
+        confidence: float = CONFIDENCE,
     ) -> None:
-        self.query, self.sparse = query, sparse
+        self.query, self.sparse, self.confidence = query, sparse, confidence
         self.alphas = list(dict.fromkeys(alphas))
         self.refinement = self._before = before
         self._correct: dict[float, Correct] = {}
@@ -113,8 +121,8 @@ class Refining:
     def _relative(self, alpha: float) -> float | Float64:
         found = self._known(alpha)
         if found is None or self.refinement is None:
-            return self.query.certificate(alpha).relative
-        return certify(self.query, self.refinement, found, unchanged=lambda: False).relative
+            return self.query.certificate(alpha, self.confidence).relative
+        return certify(self.query, self.refinement, found, confidence=self.confidence).relative
 
     def _pass(self, read: Read, watch: Watch | None) -> None:
         n_targets = len(self.query.target_mass)
@@ -147,7 +155,7 @@ class Refining:
         by_alpha = {} if self.refinement is None else dict(self.refinement.by_alpha)
         with np.errstate(over="ignore", invalid="ignore"):
             for (alpha, found), product, error in zip(known.items(), lifted, errors, strict=True):
-                correct, curvature = self._corrector(alpha), partial(self._curvature, alpha)
+                correct, curvature = self._corrector(alpha), self._curvature(alpha)
                 if found is None or alpha in starts:
                     start = starts[alpha]
                     residual, error = ridge_residual(product, error, alpha, start)
@@ -210,5 +218,8 @@ class Refining:
             self._correct = dict(zip(self.alphas, found, strict=True))
         return self._correct[alpha]
 
-    def _curvature(self, alpha: float, vectors: Float64) -> Float64:
-        return curvature_bound(self.query.solver, alpha, vectors, self.query.moved)
+    def _curvature(self, alpha: float) -> Curvature:
+        covariance, moved = self.query.solver.covariance, self.query.moved
+        if isinstance(covariance, TrackedCovariance):
+            return None
+        return lambda vectors: curvature_bound(covariance, alpha, vectors, moved)

@@ -15,7 +15,8 @@ Correct = Callable[[Float64], Float64]  # (K̂ + γI)⁻¹·vectors
 # Of what rounding may do at worst; the iteration goes on until then, though the certificate gains
 # nothing any more.
 EXPECTED = 1e-4
-Curvature = Callable[[Float64], Float64]  # at least vᵀ(K + γI)v for each vector v
+# At least vᵀ(K + γI)v for each vector v; None where K̂ alone must do.
+Curvature = Callable[[Float64], Float64] | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,7 +25,8 @@ class Refined:
 
     The answer is ``point + step``. Of ``point``, the iterate z, the residual r = c − (K + γI)z is
     known exactly; ``step`` is θ(K̂ + γI)⁻¹r, the next correction as far as the sketch knows it, with
-    the largest θ up to one that cannot raise (x − z)ᵀ(K + γI)(x − z) whatever K is. No iterate's
+    the largest θ up to one that cannot raise (x − z)ᵀ(K + γI)(x − z) whatever K is. (``"tracked"``
+    has no bound for that: its θ is one, and probes tell how far the step has come.) No iterate's
     energy is above that of the answer before it, since that lies in the space the iterate is best
     in.
 
@@ -208,7 +210,7 @@ def _step(
     0.055 and 0.074.
     """
     power = np.einsum("dt,dt->t", residual, correction)
-    curved = curvature(correction)
+    curved = power if curvature is None else curvature(correction)
     sound = (power > 0) & (curved > 0) & _stands(residual, error)
     share = np.divide(2 * power, curved, out=np.zeros_like(power), where=sound)
     return np.minimum(share, 1.0) * correction, power

@@ -10,7 +10,7 @@ from ridgepass.kernels import Float64, column_norms
 from ridgepass.query import Query
 from ridgepass.refining.sums import UNIT, Totals
 from ridgepass.scaling import least_deviation
-from ridgepass.sketch import Dense
+from ridgepass.sketch import Dense, TrackedCovariance
 
 # Bounds on rounding, several of them rough: the same rows must never be taken for others.
 LENIENCE = 4.0
@@ -93,6 +93,8 @@ def _check_features(query: Query, totals: Totals, steps: float) -> None:
         return  # squares in units that have changed are not kept exactly
     if isinstance(covariance, Dense):
         rounding = len(mean) * covariance.error
+    elif isinstance(covariance, TrackedCovariance):
+        rounding = covariance.mass_rounding
     elif math.isfinite(covariance.error):
         rounding = len(covariance.squares) * covariance.rounding
     else:

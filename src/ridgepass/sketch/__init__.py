@@ -1,6 +1,5 @@
 """Sketches of AᵀA: one small file per family, one line each in the registry."""
 
-from ridgepass.sketch.anchored import AnchoredFrequentDirections
 from ridgepass.sketch.base import Dense, LowRank, Sketch
 from ridgepass.sketch.exact import ExactCovariance
 from ridgepass.sketch.frequent_directions import (
@@ -8,7 +7,10 @@ from ridgepass.sketch.frequent_directions import (
     IncrementalSVD,
     RobustFrequentDirections,
 )
+from ridgepass.sketch.legacy import AnchoredFrequentDirections
 from ridgepass.sketch.projection import CountSketch, SignProjection
+from ridgepass.sketch.tracked import TrackedSubspace
+from ridgepass.sketch.tracked_covariance import TrackedCovariance
 from ridgepass.sketch.two_level import TwoLevelFrequentDirections
 
 SKETCHES: dict[str, type[Sketch]] = {
@@ -19,12 +21,14 @@ SKETCHES: dict[str, type[Sketch]] = {
     "2lfd": TwoLevelFrequentDirections,
     "rp": SignProjection,
     "cs": CountSketch,
-    "anchored": AnchoredFrequentDirections,
+    "tracked": TrackedSubspace,
 }
+# Methods that are gone: models of them are read, and neither learn nor merge.
+LEGACY: dict[str, type[Sketch]] = {"anchored": AnchoredFrequentDirections}
 
 __all__ = [
+    "LEGACY",
     "SKETCHES",
-    "AnchoredFrequentDirections",
     "CountSketch",
     "Dense",
     "ExactCovariance",
@@ -34,5 +38,7 @@ __all__ = [
     "RobustFrequentDirections",
     "SignProjection",
     "Sketch",
+    "TrackedCovariance",
+    "TrackedSubspace",
     "TwoLevelFrequentDirections",
 ]

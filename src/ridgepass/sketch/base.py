@@ -11,6 +11,7 @@ from scipy.linalg import blas
 
 from ridgepass.blocks import Block
 from ridgepass.kernels import (
+    DOUBLE,
     Float64,
     Part,
     apply,
@@ -19,11 +20,8 @@ from ridgepass.kernels import (
     stacked_gram,
     top_eigenpairs,
     underflow,
-    unit_roundoff,
 )
 from ridgepass.snapshot import Kept, put_each, take_each
-
-DOUBLE = unit_roundoff(np.dtype(np.float64))
 
 
 @dataclass(frozen=True)
@@ -57,10 +55,6 @@ class LowRank:
         Δ such that 0 ⪯ AᵀA − SᵀS ⪯ Δ·I up to rounding, where that is how ``error`` came about.
     rounding : float
         Bounds that rounding, in the spectral norm.
-    losses : ndarray of shape (rank, rank) or None
-        For the sketches that keep account: L ≈ V(AᵀA − SᵀS)Vᵀ, V being the rows of S normalised.
-    tail : float
-        The same for directions outside S, one number for all.
     unit : float
         How nearly orthogonal the rows of S are, beside the largest of ``squares``.
     """
@@ -77,8 +71,6 @@ class LowRank:
     largest_loss: float = 0.0
     loss_bound: float | None = None
     rounding: float = 0.0
-    losses: Float64 | None = None
-    tail: float = 0.0
     unit: float = DOUBLE
 
     def project(self, vectors: Float64) -> Float64:
@@ -130,8 +122,6 @@ class LowRank:
             error=error,
             rounding=rounding,
             unit=DOUBLE,
-            losses=carried(self.losses, self.squares, vectors.T, squares),
-            tail=self.tail * mean,
             mass=float(factors @ column_mass),
             cross=None if self.cross is None else columns[:, None] * self.cross,
             columns=together,
@@ -215,6 +205,14 @@ class Sketch(ABC):
     # Whether the error of a column is relative to that column alone, so that it can be multiplied
     # by anything afterwards.
     columns_apart: ClassVar[bool] = False
+    # Whether it is told of targets, and follows the probes itself.
+    needs_targets: ClassVar[bool] = False
+    # Whether probes would tell more than it knows itself.
+    needs_probes: ClassVar[bool] = True
+    # Whether it draws random numbers.
+    is_random: ClassVar[bool] = False
+    # Whether it answers and neither learns nor merges.
+    read_only: ClassVar[bool] = False
     # Numbers, arrays that are contiguous in C or Fortran order, and objects with a snapshot.
     KEEPS: ClassVar[tuple[str, ...]]
 
@@ -225,8 +223,22 @@ class Sketch(ABC):
         self.seed = seed
 
     @abstractmethod
-    def absorb(self, block: Block) -> None:
-        """Take in one block."""
+    def absorb(self, block: Block) -> Float64 | None:
+        """Take in one block; return its Aᵀb if that is at hand."""
+
+    @property
+    def cross_unit(self) -> float:
+        """What Aᵀb as it is returned by ``absorb`` is off by, relative to ‖A‖_F·‖b‖."""
+        return 0.0
+
+    @property
+    def centres(self) -> bool:
+        """Whether it takes dense blocks whose mean is still in the rows."""
+        return False
+
+    def settle(self, cross: Float64) -> None:
+        """Do what is due now and then, given Aᵀb of all blocks so far."""
+        return
 
     @abstractmethod
     def merge(self, other: Any) -> None:
@@ -237,11 +249,11 @@ class Sketch(ABC):
         """Multiply the columns of all rows so far; ``column_mass`` was the diagonal of AᵀA."""
 
     @abstractmethod
-    def covariance(self, block: Block, columns: Float64 | None = None) -> LowRank | Dense:
+    def covariance(self, block: Block, columns: Float64 | None = None) -> Any:
         """Return K̂ as if ``block`` were the last, leaving the sketch as it is.
 
-        ``columns`` multiplies the columns of all rows; it exceeds one only where all rows before
-        the block are zero, up to rounding.
+        It is a LowRank, a Dense or a TrackedCovariance. ``columns`` multiplies the columns of all
+        rows; it exceeds one only where all rows before the block are zero, up to rounding.
         """
 
     @property
@@ -266,21 +278,6 @@ class Sketch(ABC):
     def restore(self, kept: Kept, n_targets: int = 0) -> None:
         """Take up a snapshot in a fresh sketch of the same options, or raise ValueError."""
         put_each(self, self.KEEPS, kept)
-
-
-def carried(
-    losses: Float64 | None, squares: Float64, turn: Float64, new_squares: Float64
-) -> Float64 | None:
-    """Carry L over to rows S' = turn·S·D, with D a change of columns that S' made orthogonal.
-
-    What D carries from outside the sketch into it is left out: D is near a multiple of I.
-    """
-    if losses is None:
-        return None
-    # V'DVᵀ = Σ'·turn·Σ⁻¹, since turn·SD²Sᵀ = Σ'²·turn.
-    change = np.sqrt(new_squares)[:, None] * turn * inverse_roots(squares)
-    moved: Float64 = change @ losses @ change.T
-    return moved
 
 
 def faint(squares: Float64, unit: float) -> NDArray[np.bool_]:

@@ -22,6 +22,7 @@ class ExactCovariance(Sketch):
 
     KEEPS: ClassVar[tuple[str, ...]] = ("matrix", "n_blocks")
     columns_apart: ClassVar[bool] = True
+    needs_probes: ClassVar[bool] = False
 
     def __init__(
         self, n_features: int, sketch_size: int, dtype: np.dtype[Any], seed: int = 0

@@ -1,7 +1,6 @@
 """Frequent Directions and its two relatives: one kernel, three shrink rules."""
 
 import math
-from dataclasses import replace
 from itertools import pairwise
 from typing import Any, ClassVar, Self
 
@@ -9,6 +8,7 @@ import numpy as np
 
 from ridgepass.blocks import Block
 from ridgepass.kernels import (
+    DOUBLE,
     Float64,
     Rows,
     column_squares,
@@ -19,7 +19,7 @@ from ridgepass.kernels import (
     top_eigenpairs,
     unit_roundoff,
 )
-from ridgepass.sketch.base import DOUBLE, LowRank, Sketch, carried, stretched
+from ridgepass.sketch.base import LowRank, Sketch, stretched
 from ridgepass.sketch.shrink import Plan, Rounding, Shrink
 from ridgepass.snapshot import Kept
 
@@ -65,7 +65,6 @@ class FrequentDirections(Sketch):
         self.lost = 0.0
         self.updates = 0
         self.rounding = Rounding()
-        self.losses: Float64 | None = None
 
     def absorb(self, block: Block) -> None:
         """Take in rows, in blocks of ``sketch_size``."""
@@ -84,8 +83,7 @@ class FrequentDirections(Sketch):
         edges = [*range(size, size + max(block.n_rows, 1), size), len(gram)]
         joint = gram[: edges[1], : edges[1]]
         step = self.shrink(joint)
-        losses = self._account(step, joint, self._standing())
-        plan = replace(self.plan_of(step, cancelled), losses=losses)
+        plan = self.plan_of(step, cancelled)
         for start, stop in pairwise(edges[1:]):  # line 3
             seen, new = slice(0, start), slice(start, stop)
             joint = np.diag(np.append(plan.squares, np.zeros(stop - start)))
@@ -93,8 +91,7 @@ class FrequentDirections(Sketch):
             joint[size:, :size] = gram[new, seen] @ plan.mix.T
             joint[:size, size:] = joint[size:, :size].T
             step = self.shrink(joint)
-            losses = self._account(step, joint, plan)
-            plan = plan.then(replace(self.plan_of(step), losses=losses))
+            plan = plan.then(self.plan_of(step))
         return plan
 
     def gram(
@@ -149,7 +146,6 @@ class FrequentDirections(Sketch):
         self.removed += plan.removed
         self.lost += plan.lost
         self.rounding += plan.rounding
-        self.losses = plan.losses
         self.updates += 1
 
     def unfold(self, mix: Float64, block: Block) -> Float64:
@@ -162,6 +158,10 @@ class FrequentDirections(Sketch):
     def merge(self, other: Self) -> None:
         """Stack and shrink; Δ adds (Ghashami et al. 2016, mergeability)."""
         self.absorb(Block.of(other.rows.astype(self.dtype, copy=False)))
+        self.take_losses(other)
+
+    def take_losses(self, other: "FrequentDirections") -> None:
+        """Count what another has lost of rows that are taken in."""
         self.removed += other.removed
         self.allowance += other.allowance
         self.lost += other.lost
@@ -176,7 +176,7 @@ class FrequentDirections(Sketch):
         gram = stacked_gram((self.rows,), exact=True)
         plan = self._measured(gram)
         mix_into(self.rows, plan.mix, self.rows)
-        self.squares, self.losses = plan.squares, plan.losses
+        self.squares = plan.squares
         largest, mean = float(np.square(ratio).max()), float(np.square(ratio).mean())
         self.removed *= mean
         self.allowance = bound - self.removed
@@ -193,6 +193,19 @@ class FrequentDirections(Sketch):
             plan = self._measured(stacked_gram((self.rows,), exact=True))
         else:
             plan = self._standing()
+        return self._covariance(plan, block, DOUBLE, columns)
+
+    def covariance_of(
+        self,
+        values: Float64,
+        vectors: Float64,
+        cancelled: float,
+        block: Block,
+        columns: Float64 | None = None,
+    ) -> LowRank:
+        """Return K̂ with all directions of a block, given eigenpairs of ``gram(block)``."""
+        rounding = self._storing(values, cancelled)
+        plan = Plan(vectors.T, np.maximum(values, 0.0), rounding=rounding)
         return self._covariance(plan, block, DOUBLE, columns)
 
     def _covariance(
@@ -219,8 +232,6 @@ class FrequentDirections(Sketch):
             largest_loss=removed,
             loss_bound=removed + self.allowance,
             rounding=rounding,
-            losses=plan.losses,
-            tail=self._tail(plan),
             unit=unit,
         )
 
@@ -241,20 +252,12 @@ class FrequentDirections(Sketch):
 
     def _standing(self) -> Plan:
         """Plan to change nothing."""
-        return Plan(np.eye(self.sketch_size), self.squares, losses=self.losses)
+        return Plan(np.eye(self.sketch_size), self.squares)
 
     def _measured(self, gram: Float64) -> Plan:
         """Plan to make the rows orthogonal, given their Gram matrix."""
         squares, mix = orthogonal_mix(gram, np.eye(self.sketch_size))
-        return Plan(mix, squares, losses=carried(self.losses, self.squares, mix, squares))
-
-    def _account(self, step: Shrink, gram: Float64, before: Plan) -> Float64 | None:
-        """Return what the kept directions will have lost; ``gram`` is what was shrunk."""
-        return None
-
-    def _tail(self, plan: Plan) -> float:
-        """Return what directions outside the sketch have lost, for the same sketches."""
-        return 0.0
+        return Plan(mix, squares)
 
     def _keep(self, values: Float64, cut: float) -> Float64:
         """Σ² of the kept directions: Algorithm 2, line 5."""

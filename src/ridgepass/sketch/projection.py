@@ -34,6 +34,7 @@ class Projection(Sketch):
     """
 
     KEEPS: ClassVar[tuple[str, ...]] = ("rows", "draws")
+    is_random: ClassVar[bool] = True
     columns_apart: ClassVar[bool] = True
 
     def __init__(

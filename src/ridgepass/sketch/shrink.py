@@ -74,24 +74,13 @@ class Shrink:
 
 @dataclass(frozen=True)
 class Plan:
-    """What some rows will change: B becomes ``mix @ [B; rows]``, the rest grows.
-
-    ``losses`` is what the kept directions will have lost, for the sketches that keep account.
-    """
+    """What some rows will change: B becomes ``mix @ [B; rows]``, the rest grows."""
 
     mix: Float64
     squares: Float64
     removed: float = 0.0
     lost: float = 0.0
     rounding: Rounding = field(default_factory=Rounding)
-    losses: Float64 | None = None
-
-    @property
-    def accounted(self) -> Float64:
-        """The losses, of a sketch that keeps account."""
-        if self.losses is None:
-            raise TypeError("this sketch keeps no account of its losses")
-        return self.losses
 
     def then(self, later: "Plan") -> "Plan":
         """Join with the plan for the next block, made for the outcome of this one."""
@@ -99,4 +88,4 @@ class Plan:
         mix = np.hstack([later.mix[:, :size] @ self.mix, later.mix[:, size:]])
         removed, lost = self.removed + later.removed, self.lost + later.lost
         rounding = self.rounding + later.rounding
-        return Plan(mix, later.squares, removed, lost, rounding, later.losses)
+        return Plan(mix, later.squares, removed, lost, rounding)

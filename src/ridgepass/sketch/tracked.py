@@ -1,16 +1,17 @@
 """A slowly moving subspace whose image under AᵀA is followed exactly, block by block."""
 
-from typing import Any, Literal
+import copy
+import math
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
-from scipy.linalg import block_diag, cholesky, solve_triangular
+from scipy.linalg import block_diag
 
 from ridgepass.blocks import Block
 from ridgepass.kernels import (
     Float64,
     Rows,
-    apply,
-    apply_transposed,
+    binary_scales,
     column_squares,
     is_sparse,
     mix_into,
@@ -19,74 +20,185 @@ from ridgepass.kernels import (
     top_eigenpairs,
     unit_roundoff,
 )
+from ridgepass.probes import Probes
+from ridgepass.sketch.base import LowRank, Sketch
 from ridgepass.sketch.frequent_directions import IncrementalSVD
-from ridgepass.solve.tracked import MixedRows, Tracked, TrackedSolver
+from ridgepass.sketch.tracked_covariance import (
+    Followed,
+    MixedRows,
+    TrackedCovariance,
+    diagonal_share,
+    orthonormal_mix,
+    panel_width,
+)
+from ridgepass.snapshot import Kept, array, entry, part, put_each, take, take_each
 
-LEAST_BLOCK = 128  # rows: thinner products are slow, and as many moves are not needed
-# Anchors move, and the basis turns, when the rows have grown by so much.
+# Rows of a block, at most, and as a multiple of the sketch size: thin products are slow, but where
+# there are very many columns a block must not outweigh the sketch, nor leave the cache.
+MOST_ROWS = 384
+MOST_SKETCHES = 6
+BLOCK_BYTES = 3 << 23
+# Sparse blocks cost a few passes over dense vectors each, however few entries they have.
+SPARSE_ROWS = 4096
+# Starting points move, and the basis turns, when the rows have grown by so much.
 MOVE_GROWTH = 1.1
-TURN_GROWTH = 1.5
+TURN_GROWTH = 2.0
+SPARSE_MOVE_GROWTH = 1.25  # sparse rows cost little beside a move
 # A block is new if its share of squares outside the basis is this many times the running share of
 # the blocks before, and a little more.
 NEW_FACTOR = 2.0
 NEW_SHARE = 0.02
 FADING = 0.2  # weight of the latest block in that share
-PANEL = 1024  # columns at a time, so that what is added to them stays in the cache
-N_GAUGES = 8
+# The diagonal's share of the tail is one of so many, and stays unless another fits better by far.
+LEVELS = 5
+STAYS = 0.2
+# Where there are more targets than half of the sketch, so many mixtures of them measure the tail.
+N_MIXTURES = 8
+COLLECT_EVERY = 8  # blocks
+SHARE_GROWTH = 3.0
+LEAST_MIXTURE = 64  # rows that stand for a new block, at least, or half as many as in the basis
+# If no probes are asked for, so many measure the diagonal's share.
+LEAST_PROBES = 8
 
 
-class TrackedSubspace:
-    """Follows H = K·T for T = [basis | anchors | gauges], where K = AᵀA: two products a block.
+def tracked_block(n_features: int, sketch_size: int, dtype: np.dtype[Any]) -> int:
+    """Return how many dense rows make a block."""
+    wide = BLOCK_BYTES // (n_features * dtype.itemsize)
+    return max(sketch_size, min(wide, MOST_ROWS, MOST_SKETCHES * sketch_size))
 
-    While all rows fit, K = BᵀB is kept as it is (``start``). From then on nothing is ever shrunk:
-    new rows go into the image exactly. Now and then the basis turns to the leading directions of
-    K̂, and its image with it as far as K̂ knows K; that is the only error.
+
+def tracked_bytes(
+    n_features: int, sketch_size: int, dtype: np.dtype[Any], n_targets: int, n_probes: int
+) -> int:
+    """Return the bytes that a `TrackedSubspace` holds at most."""
+    n_starts = n_targets if 2 * n_targets <= sketch_size else min(N_MIXTURES, n_targets)
+    n_more = n_starts + (n_probes or LEAST_PROBES)
+    wide = (2 * (sketch_size + n_more) + n_targets) * dtype.itemsize + 8 * n_more + 8 * 3
+    return n_features * wide + 8 * sketch_size**2
+
+
+class TrackedSubspace(Sketch):
+    """Follows H = K·T for T = [basis; starting points; probes], where K = AᵀA.
+
+    A block X costs two products, Z = X·Tᵀ and H += Zᵀ·X, and nothing is ever shrunk. Now and then
+    the basis turns to the leading directions of K̂, and its image with it as far as K̂ knows K; that
+    is the only error. While all rows fit into ``sketch_size`` directions, K = BᵀB is kept as it is
+    (``start``). See docs/tracked.md.
 
     Parameters
     ----------
-    n_features, sketch_size : int
-        Columns of A, and rows of the basis.
-    dtype : dtype
-        Of the basis and its image. The images of anchors and gauges are summed up in float64.
+    n_features, sketch_size, dtype, seed
+        As in `Sketch`.
     n_targets : int
-        One anchor for each.
+        One starting point for each if they are at most half of ``sketch_size``, and otherwise for
+        a few mixtures of them.
     alpha : float, optional
-        Where the anchors are kept; None for the mean eigenvalue of K.
-    seed : int
-        Of the gauges.
-    sparse : bool
+        Where the starting points are kept; None for the mean eigenvalue of K.
+    is_sparse : bool
         Whether rows will be sparse: arrays then lie by columns, as these meet them.
+    probes : Probes, optional
+        What measures residuals; they are followed with the rest.
+
+    Attributes
+    ----------
+    share : float
+        How much of the tail is E's diagonal. The probes tell, and so the answer depends on them
+        through this choice, and through no other.
+    surprise : float
+        −log of the probability that the choices so far had before the first row: each is to keep
+        the share but with probability 1/(k + 1)², k being its number. Whatever probes are to prove
+        with doubt β holds for the answer of every sequence of choices with β times its
+        probability, and so for the one that was made.
     """
+
+    KEEPS: ClassVar[tuple[str, ...]] = (
+        "n_rows",
+        "n_recent",
+        "diagonal",
+        "points",
+        "images",
+        "further",
+        "middle",
+    )
+    KEEPS_FOLLOWING: ClassVar[tuple[str, ...]] = (
+        "share",
+        "surprise",
+        "n_choices",
+        "outside_shares",
+        "outside",
+        "due_move",
+        "due_turn",
+        "due_share",
+    )
+    needs_targets: ClassVar[bool] = True
 
     def __init__(
         self,
         n_features: int,
         sketch_size: int,
         dtype: np.dtype[Any],
-        n_targets: int = 1,
-        alpha: float | None = None,
         seed: int = 0,
         *,
-        sparse: bool = False,
+        n_targets: int = 1,
+        alpha: float | None = None,
+        is_sparse: bool = False,
+        probes: Probes | None = None,
     ) -> None:
-        self.n_features, self.sketch_size, self.dtype = n_features, sketch_size, np.dtype(dtype)
-        self.n_targets, self.alpha = n_targets, alpha
-        self.block_rows = max(sketch_size, LEAST_BLOCK)
-        n_more = n_targets + N_GAUGES
-        order: Literal["C", "F"] = "F" if sparse else "C"
-        self.points: Rows = np.zeros((sketch_size + n_more, n_features), self.dtype, order)
-        rng = np.random.Generator(np.random.Philox(seed))
-        self.points[sketch_size + n_targets :] = rng.standard_normal((N_GAUGES, n_features))
-        self.image: Rows = np.zeros((sketch_size, n_features), self.dtype, order)
-        # Images of anchors and gauges.
-        self.further: Float64 = np.zeros((n_more, n_features), np.float64, order)
-        self.middle: Float64 = np.zeros((sketch_size, sketch_size))
+        super().__init__(n_features, sketch_size, np.dtype(dtype), seed)
+        self.alpha = alpha
+        self.n_targets = n_targets
+        self.n_starts, self._mixing = n_targets, None
+        if 2 * n_targets > sketch_size:
+            rng = np.random.Generator(np.random.Philox(n_targets))
+            self.n_starts = min(N_MIXTURES, n_targets)
+            self._mixing = rng.choice([-1.0, 1.0], (n_targets, self.n_starts))
+        self.block_rows = tracked_block(n_features, sketch_size, self.dtype)
+        self.sparse_block_rows = max(sketch_size, SPARSE_ROWS)
+        self._order: Literal["C", "F"] = "F" if is_sparse else "C"
+        self._move_growth = SPARSE_MOVE_GROWTH if is_sparse else MOVE_GROWTH
+        self.certifies = probes is not None
+        if probes is None:
+            probes = Probes.draw(LEAST_PROBES, n_features, self.dtype, seed)
+        self.n_probes, self.probe_seed = len(probes.points), probes.seed
+        n_more = self.n_starts + self.n_probes
+        # NumPy and the system set memory aside when it is written to: not before it is needed.
+        self.points: Rows = np.zeros((sketch_size + n_more, n_features), self.dtype, self._order)
+        # Images of all points, and the latest block's Aᵀb: one product adds to all of them. Those
+        # of points that stay where they are go on to float64 now and then, to ``further``.
+        shape = sketch_size + n_more + n_targets, n_features
+        self.images: Rows = np.zeros(shape, self.dtype, self._order)
+        self.further: Float64 = np.zeros((n_more, n_features), np.float64, self._order)
+        self.n_recent = 0  # blocks since then
+        self.points[self._probes] = probes.points
+        self.stretch: Float64 = np.ones(n_features)
         self.diagonal: Float64 = np.zeros(n_features)
         self.n_rows = 0
         self.start: IncrementalSVD | None = IncrementalSVD(n_features, sketch_size, self.dtype)
-        self.outside: float | None = None
-        self.due_move, self.due_turn = 2 * sketch_size, 0
+        self.start.rows = self.images[:sketch_size]  # no memory of its own
+        self.middle: Float64 = np.zeros((sketch_size, sketch_size))
+        # The tail as of the last turn: how much of it is diagonal, and which share each column has.
+        self.share = self.surprise = 0.0
+        self.n_choices = 0
+        self.outside_shares: Float64 = np.zeros(0)
+        self.outside = 0.0
+        self.due_move = self.due_turn = self.due_share = 0
         self.n_moves = self.n_turns = 0
+
+    @property
+    def cross_unit(self) -> float:
+        """What Aᵀb is off by, relative to ‖A‖_F·‖b‖.
+
+        Targets are rounded, and sums over the rows of a block taken to be random walks.
+        """
+        if self.start is not None:
+            return 0.0
+        longest = max(self.block_rows, self.sparse_block_rows if self._order == "F" else 0) + 1
+        return (4 * math.sqrt(longest) + 2) * unit_roundoff(self.dtype)
+
+    @property
+    def centres(self) -> bool:
+        """Whether it takes dense blocks whose mean is still in the rows."""
+        return self.start is None
 
     @property
     def basis(self) -> Rows:
@@ -94,241 +206,551 @@ class TrackedSubspace:
         return self.points[: self.sketch_size]
 
     @property
+    def image(self) -> Rows:
+        """Y = ΩK."""
+        return self.images[: self.sketch_size]
+
+    @property
+    def _followed(self) -> slice:
+        """Starting points and probes."""
+        return slice(self.sketch_size, len(self.points))
+
+    def _further(self, which: slice = slice(None)) -> Float64:
+        """Return the images of starting points and probes, or of some of them."""
+        found: Float64 = self.further[which] + self.images[self._followed][which]
+        return found
+
+    def _collect(self) -> None:
+        """Add what the latest blocks have brought to the sums in float64."""
+        self.further += self.images[self._followed]
+        self.images[self._followed] = 0.0
+        self.n_recent = 0
+
+    @property
+    def _starts(self) -> slice:
+        return slice(self.sketch_size, self.sketch_size + self.n_starts)
+
+    @property
+    def _probes(self) -> slice:
+        return slice(self._starts.stop, self._starts.stop + self.n_probes)
+
+    @property
+    def probes(self) -> Probes | None:
+        """Φ and KΦ, the former a view. None without, or after a merger has dropped them."""
+        return self._own_probes() if self.certifies and self.n_probes else None
+
+    def _own_probes(self) -> Probes:
+        # By rows, whatever the order of the arrays: products must not depend on it.
+        points = np.ascontiguousarray(self.points[self._probes])
+        images = np.ascontiguousarray(self._further(slice(self.n_starts, None)))
+        return Probes(points, images, self.stretch, self.probe_seed, self.surprise)
+
+    def _drop_probes(self) -> None:
+        """Go on without; what they have told of the tail stays."""
+        kept = np.delete(np.arange(len(self.images)), np.arange(len(self.images))[self._probes])
+        self.images = np.array(self.images[kept], order=self._order)
+        self.points = np.array(self.points[: self._starts.stop], order=self._order)
+        self.further = np.array(self.further[: self.n_starts], order=self._order)
+        self.stretch, self.n_probes = np.ones(0), 0
+
+    @property
     def mass(self) -> float:
         """‖A‖_F² of all blocks."""
-        return self.start.mass if self.start is not None else float(self.diagonal.sum())
+        return float(self.diagonal.sum())
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the arrays kept."""
+        own = (self.points, self.further, self.images, self.middle, self.diagonal)
+        more = (self.stretch, self.outside_shares)
+        start = 0 if self.start is None else self.start.squares.nbytes  # its rows are images
+        return start + sum(part.nbytes for part in (*own, *more))
 
     def absorb(self, block: Block) -> Float64:
         """Take in one block; return its Aᵀb."""
-        cross = self._take(block)
+        self._share_rows()
+        following = self.start is None
+        if following:
+            cross = self._take(block)
+        else:
+            cross = np.zeros((self.n_features, block.targets.shape[1]))
+            for piece in block.pieces(max(self.sketch_size, MOST_ROWS)):
+                if self.start is None:
+                    cross += self._take(piece)
+                else:
+                    cross += self._begin(self.start, piece)
         self.n_rows += block.n_rows
+        if not following and self.start is None:
+            self._postpone_turn()
         return cross
 
+    def _share_rows(self) -> None:
+        """Let the rows of the start lie among the images, which a copy has parted."""
+        if self.start is not None and not np.may_share_memory(self.start.rows, self.images):
+            self.images[: self.sketch_size] = self.start.rows
+            self.start.rows = self.images[: self.sketch_size]
+
     def settle(self, cross: Float64) -> None:
-        """Turn the basis and move the anchors if it is time; ``cross`` is Aᵀb of all blocks."""
-        if self.start is None and self.n_rows >= self.due_turn:
-            self._turn(self.solver(cross))
-        if self.start is None and self.n_rows >= self.due_move:
-            self._move(self.solver(cross))
+        """Turn the basis and move the starting points if it is time; ``cross`` is Aᵀb so far."""
+        if self.start is not None:
+            return
+        if self.n_rows >= self.due_turn:
+            self._turn()
+        if self.n_rows >= self.due_move:
+            self._move(cross)
 
-    def solver(self, cross: Float64, block: Block | None = None) -> TrackedSolver:
-        """Return what solves with K̂ of all blocks, and of rows that wait if there are any.
+    def covariance(
+        self, block: Block, columns: Float64 | None = None
+    ) -> LowRank | TrackedCovariance:
+        """Return K̂ as if ``block`` were the last, leaving the sketch as it is."""
+        if self.start is not None:
+            return self._start_covariance(self.start, block, columns)
+        found = self.known(block)
+        return found if columns is None else found.rescaled(columns, self.diagonal)
 
-        ``cross`` is Aᵀb of all of them.
+    def known(
+        self,
+        block: Block | None = None,
+        *,
+        rough: bool = False,
+    ) -> TrackedCovariance:
+        """Return K̂ of all blocks, and of rows that wait if there are any.
+
+        ``rough`` is good enough to move by: in the own dtype, with the tail as of the last turn.
         """
-        size, n_targets = self.sketch_size, self.n_targets
-        more = self.points[size:].astype(np.float64).T
-        middle, further, diagonal = self.middle, self.further.T, self.diagonal
-        parts, mix = (self.image,), np.eye(size)
+        size, stop = self.sketch_size, self._starts.stop
+        middle, further = self.middle, self._further(slice(self.n_starts))
+        diagonal = self.diagonal
+        parts: tuple[Any, ...] = (self.image,)
+        mix = None
         if block is not None and len(block):
-            products = block.apply(self.points.T.astype(np.float64))
-            inside = products[:, :size]
+            products = block.products(self.points[:stop])
+            inside = products[:, :size].astype(np.float64)
             middle = middle + inside.T @ inside
-            further = further + block.lift(products[:, size:])
+            further = np.array(further, order=self._order)
+            block.add_images(further, products[:, size:])
             diagonal = diagonal + block.column_squares()
-            parts, mix = (self.image, *block.parts), np.hstack([mix, block.unfold(inside.T)])
-        unit = float(np.ldexp(1.0, int(np.frexp(np.diagonal(middle).max())[1])))
-        image = MixedRows(parts, mix / unit)
-        return TrackedSolver(
-            Tracked(
-                basis=MixedRows((self.basis,), np.eye(size)),
+            mix = np.hstack([np.eye(size), block.unfold(inside.T)])
+            parts = (self.image, *block.parts)
+        largest = float(np.diagonal(middle).max())
+        unit = float(binary_scales(np.full((1, 1), largest))[0])
+        image = MixedRows(parts, mix, unit=unit, rough=rough)
+        rank = self.n_rows + (0 if block is None else len(block))
+        return TrackedCovariance(
+            Followed(
+                basis=MixedRows((self.basis,), rough=rough),
                 image=image,
                 middle=middle / unit,
-                squares=image.gram() if len(parts) > 1 else _gram(self.image, unit),
-                point=more[:, :n_targets],
-                point_image=further[:, :n_targets] / unit,
-                gauges=more[:, n_targets:],
-                gauge_images=further[:, n_targets:] / unit,
+                starts=self.points[self._starts].astype(np.float64).T,
+                start_images=further.T / unit,
                 diagonal=diagonal / unit,
-                rank=min(self.n_rows + (0 if block is None else len(block)), self.n_features),
+                rank=min(rank, self.n_features),
+                mixed=self._mixing is not None,
                 unit=unit,
-            ),
-            cross,
+                share=self.share,
+                outside=self.outside_shares if rough and self.share > 0 else None,
+                rounding=unit_roundoff(self.dtype),
+                n_sums=2 * rank + self.n_features,
+            )
         )
 
-    def merge(self, other: "TrackedSubspace", cross: Float64, theirs: Float64) -> None:
-        """Take in another, of any size, which stays as it is; ``cross`` and ``theirs`` are Aᵀb.
+    def _start_covariance(
+        self, start: IncrementalSVD, block: Block, columns: Float64 | None
+    ) -> LowRank | TrackedCovariance:
+        """Return K itself, for rows that are few or have few directions."""
+        if not len(block):
+            return start.covariance(block, columns)
+        if len(block) > max(self.sketch_size, MOST_ROWS) + 1:  # more take too long
+            twin = copy.deepcopy(self)
+            twin.absorb(block)
+            return twin.covariance(Block.of(start.rows[:0]), columns)
+        # All of the waiting rows, so that nothing is lost.
+        gram, cancelled = start.gram(block, exact=True, columns=columns)
+        values, vectors = top_eigenpairs(gram, len(gram))
+        return start.covariance_of(values, vectors, cancelled, block, columns)
+
+    def merge(self, other: Self) -> None:
+        """Take in another, of any size, which stays as it is.
 
         Both hand over their K̂; the basis becomes its leading directions.
         """
+        self._share_rows()
+        if not self.n_rows and self._same_shape(other):
+            self._become(other)
+            return
+        self._merge_probes(other)
+        self.diagonal = self.diagonal + other.diagonal
         if other.start is not None:
-            if other.start.updates:
-                self._take(Block.of(other.start.rows.astype(self.dtype)))
+            self._merge_start(other.start)
         elif self.start is not None:
-            self._join_from_start(self.start, other, theirs)
+            self._join_from_start(self.start, other)
         else:
-            self._join(other, self.solver(cross), other.solver(theirs))
+            self._join(other)
         self.n_rows += other.n_rows
         if self.start is None:
             self.due_turn = min(self.due_turn, self.n_rows)
 
-    def rescale(self, ratio: Float64) -> None:
+    def _same_shape(self, other: Self) -> bool:
+        """Whether the other's arrays could be this one's."""
+        shapes = [
+            (one.points.shape, one.points.dtype, one._order, one.n_starts, one._probe_key())
+            for one in (self, other)
+        ]
+        return shapes[0] == shapes[1]
+
+    def _probe_key(self) -> tuple[int, int, bool]:
+        return self.n_probes, self.probe_seed, self.certifies
+
+    def _become(self, other: Self) -> None:
+        """Take over all that another has."""
+        alpha = self.alpha
+        vars(self).update(copy.deepcopy(vars(other)))
+        self.alpha = alpha
+
+    def _merge_probes(self, other: Self) -> None:
+        """Add the images of probes that both have; what each has chosen by them adds too."""
+        self._collect()
+        joined = self._own_probes().merged(other._own_probes(), alone=not self.n_rows)
+        if joined is None:
+            self._drop_probes()
+        else:
+            self.points[self._probes] = joined.points
+            self.further[self.n_starts :] = joined.images
+            self.stretch = joined.stretch
+        if not self.n_rows:
+            self.share = other.share
+        self.surprise += other.surprise
+        self.n_choices += other.n_choices
+
+    def rescale(self, ratio: Float64, column_mass: Float64) -> None:
         """Multiply the columns of all rows so far; zero leaves a column out."""
-        if self.start is not None:
-            self.start.rescale(ratio, np.full_like(ratio, np.inf))
-            return
-        inverse = np.divide(1.0, ratio, out=np.zeros_like(ratio), where=ratio > 0)
-        self.points[:] = self.points * inverse
-        self.image[:] = self.image * ratio
+        there = ratio > 0
+        inverse = np.divide(1.0, ratio, out=np.ones_like(ratio), where=there)
+        self.points *= inverse.astype(self.dtype)
         self.further *= ratio
-        self.diagonal *= np.square(ratio)
-        self._orthonormalise()
+        first = 0 if self.start is None else self.sketch_size  # the start sees to its own rows
+        self.images[first:] *= ratio.astype(self.dtype)
+        self.diagonal = self.diagonal * np.square(ratio)
+        if self.n_probes:
+            self.stretch = self.stretch * np.where(there, ratio, 1.0)
+        if self.start is not None:
+            self.start.rescale(ratio, column_mass)
+            return
+        self.points[: self._starts.stop] *= there
+        mix = orthonormal_mix(stacked_gram((self.basis,), exact=True))
+        mix_into(self.basis, mix, self.basis)
+        mix_into(self.image, mix, self.image)
+        middle = mix @ self.middle @ mix.T
+        self.middle = (middle + middle.T) / 2
+
+    def snapshot(self) -> Kept:
+        """Return what the sketch holds as plain data, valid until it changes."""
+        self._share_rows()
+        kept = take_each(self, self.KEEPS)
+        if self.start is None:
+            kept |= {"start": None} | take_each(self, self.KEEPS_FOLLOWING)
+        else:  # its rows are among the images
+            start = take(self.start)
+            kept["start"] = {name: value for name, value in start.items() if name != "rows"}
+        if (self.stretch != 1.0).any():
+            kept["stretch"] = take(self.stretch)
+        return kept
+
+    def restore(self, kept: Kept, n_targets: int = 0) -> None:
+        """Take up a snapshot in a fresh sketch of the same options, or raise ValueError."""
+        if len(self._lying(kept, "points")) == self._starts.stop:
+            self._drop_probes()  # a merger has
+        put_each(self, self.KEEPS, kept)
+        if "stretch" in kept:
+            put_each(self, ("stretch",), kept)
+        start = entry(kept, "start")
+        if start is not None and self.start is not None:
+            rows = self.images[: self.sketch_size]
+            self.start.restore(part(start, "start") | {"rows": rows})
+            self.start.rows = rows
+            return
+        if entry(kept, "share") != 0.0:
+            self.outside_shares = np.zeros(self.n_features)
+        put_each(self, self.KEEPS_FOLLOWING, kept)
+        self.start = None
+
+    def _lying(self, kept: Kept, name: str) -> Any:
+        """Return an array of a snapshot with its axes as they are here."""
+        found = array(entry(kept, name), name, self.dtype, (None, None))
+        return found.T if self._order == "F" else found
+
+    @classmethod
+    def shapes(cls, n_features: int, sketch_size: int) -> Kept:
+        """Return the shapes of the arrays in a snapshot; others grow with targets and probes."""
+        return {"middle": (sketch_size, sketch_size), "diagonal": (n_features,)}
 
     def _take(self, block: Block) -> Float64:
-        if self.start is not None:
-            return self._begin(self.start, block)
+        """Add a block to all images, and turn to it first if it is new; return its Aᵀb."""
         squares = block.column_squares()
-        products, outside = self._products(block, float(squares.sum()))
-        if self.outside is not None and outside > NEW_FACTOR * self.outside + NEW_SHARE:
-            # What the tail is needs no targets: the anchors carry them.
-            self._turn_to(block, self.solver(np.zeros((self.n_features, self.n_targets))))
-            products, outside = self._products(block, float(squares.sum()))
-        before = outside if self.outside is None else self.outside
-        self.outside = (1 - FADING) * before + FADING * outside
+        mass = float(squares.sum())
+        products = block.products(self.points)
+        outside = self._outside(products, mass)
+        if outside > NEW_FACTOR * self.outside + NEW_SHARE:
+            self._turn(block, products[:, : self.sketch_size])
+            products = block.products(self.points)
+            outside = self._outside(products, mass)
+        self.outside = (1 - FADING) * self.outside + FADING * outside
         self.diagonal += squares
-        return self._add(block, products)
+        inside = products[:, : self.sketch_size].astype(np.float64)
+        self.middle += inside.T @ inside
+        return self._add(block, products, self.images)
+
+    def _add(self, block: Block, products: Rows, images: Rows) -> Float64:
+        """Add a block to images, of points that it has been multiplied by; return its Aᵀb."""
+        n_targets = block.targets.shape[1]
+        units = binary_scales(block.targets)  # so that none overflows
+        targets = (block.targets / units).astype(self.dtype)
+        images[len(images) - n_targets :] = 0.0
+        block.add_images(images, np.hstack([products, targets]))
+        cross: Float64 = images[len(images) - n_targets :].T * units
+        self.n_recent += 1
+        if self.n_recent == COLLECT_EVERY:
+            self._collect()
+        return cross
+
+    def _outside(self, products: Rows, mass: float) -> float:
+        """Return a block's share of squares outside the basis."""
+        inside = products[:, : self.sketch_size]
+        return 1.0 - float(np.vdot(inside, inside)) / mass if mass > 0 else 0.0
 
     def _begin(self, start: IncrementalSVD, block: Block) -> Float64:
-        """Take in a block while all rows may fit; begin to follow where they no longer do."""
-        size, rows = self.sketch_size, start.rows
+        """Take in a block while all rows may fit; follow as soon as they no longer do."""
+        size = self.sketch_size
+        products = block.products(self.points[size:])
+        cross = self._add(block, products, self.images[size:])
+        self.diagonal += block.column_squares()
+        self._stack(start, block)
+        # In float64, as all rows may fit in the end and the answer is exact then.
+        return block.cross() if self.start is not None else cross
+
+    def _stack(self, start: IncrementalSVD, block: Block) -> None:
+        """Add rows to the start; if they no longer fit, its leading directions are the basis."""
+        size = self.sketch_size
         gram, cancelled = start.gram(block)
         step = start.shrink(gram)
         full = step.values[size] > 64 * unit_roundoff(self.dtype) * step.values[0]
-        if full:  # K is still known in full
-            more = self.points[size:].astype(np.float64)
-            images = apply_transposed((rows,), apply((rows,), more.T))
-            images += block.lift(block.apply(more.T))
-            self.further[:] = images.T
-            self.diagonal = column_squares(rows, np.ones(size)) + block.column_squares()
         start.carry_out(start.plan_of(step, cancelled), block)
         if full:
-            roots = np.sqrt(start.squares)[:, None]
-            self.points[:size], self.image[:] = start.rows / roots, start.rows * roots
+            kept = column_squares(start.rows, np.ones(size))
+            roots = np.sqrt(start.squares).astype(self.dtype)[:, None]
+            np.divide(start.rows, roots, out=self.points[:size])
+            np.multiply(start.rows, roots, out=self.images[:size])
             self.middle = np.diag(start.squares)
+            self.outside = 1.0 - float(start.squares.sum()) / self.mass
             self.start = None
-            self._postpone_turn(block.n_rows)
-        return block.cross()
-
-    def _products(self, block: Block, mass: float) -> tuple[Rows, float]:
-        """Return the block's rows times all points, and its share of squares outside the basis."""
-        if block.is_implicit or is_sparse(block.rows):
-            products: Rows = block.apply(self.points.T)
-        else:
-            products = block.rows @ self.points.T
-        inside = products[:, : self.sketch_size]
-        return products, 1.0 - float(np.vdot(inside, inside)) / mass if mass > 0 else 0.0
-
-    def _add(self, block: Block, products: Rows) -> Float64:
-        """Add a block to all images; return its Aᵀb."""
-        size, n_more = self.sketch_size, len(self.further)
-        inside = products[:, :size].astype(np.float64)
-        self.middle += inside.T @ inside
-        cross = np.zeros((self.n_features, block.targets.shape[1]))
-        weights = np.hstack([products, block.targets.astype(products.dtype)])
-        if block.is_implicit or is_sparse(block.rows):
-            block.add_lift(self.image.T, weights[:, :size])
-            block.add_lift(self.further.T, weights[:, size : size + n_more])
-            block.add_lift(cross, weights[:, size + n_more :])
-            return cross
-        weights = np.ascontiguousarray(weights.T)
-        buffer = np.empty((len(weights), PANEL), self.dtype)
-        for span in panels(self.n_features, PANEL):
-            rows, term = block.rows[:, span], buffer[:, : span.stop - span.start]
-            np.matmul(weights, rows, out=term)
-            self.image[:, span] += term[:size]
-            self.further[:, span] += term[size : size + n_more]
-            cross[span] = term[size + n_more :].T
-        return cross
+            self._learn_share(start.squares, kept)
 
     def _alpha(self) -> float:
         return self.alpha or self.mass / self.n_features
 
-    def _move(self, solver: TrackedSolver) -> None:
-        """Take the anchors to the solution so far."""
-        point, image = solver.moved(self._alpha())
-        if np.isfinite(point).all() and np.isfinite(image).all():
-            size = self.sketch_size
-            self.points[size : size + self.n_targets] = point.T
-            self.further[: self.n_targets] = image.T
-        self.due_move = int(MOVE_GROWTH * self.n_rows) + 1
+    def _move(self, cross: Float64) -> None:
+        """Take the starting points to the solution so far."""
+        self.due_move = int(self._move_growth * self.n_rows) + 1
         self.n_moves += 1
+        cross = cross if self._mixing is None else cross @ self._mixing
+        known = self.known(rough=True)
+        point, image = known.moved(self._alpha(), cross)
+        # Where alpha is so small that a solution overflows, the old place is as good.
+        if np.isfinite(point).all() and np.isfinite(image).all():
+            self._place(point, image)
 
-    def _turn(self, solver: TrackedSolver) -> None:
-        """Make the eigenvectors V of YᵀM⁻¹Y the basis.
+    def _place(self, point: Float64, image: Float64) -> None:
+        """Let starting points be there."""
+        self._collect()
+        self.points[self._starts] = point.T
+        self.further[: self.n_starts] = image.T
 
-        Their image is K̂V: their eigenvalues times V, and the tail times what of V lies outside the
-        basis before.
+    def _turn(self, block: Block | None = None, products: Rows | None = None) -> None:
+        """Make the leading directions V of K̂, and of a new block if there is one, the basis.
+
+        Without a block they are the eigenvectors of YᵀM⁻¹Y. Their image is what K̂ makes of them.
+        ``products`` are those of the block with the basis before.
         """
-        values, mix = solver.eigenvectors()
-        along = mix @ self.middle  # VΩᵀ
-        tails = np.broadcast_to(solver.tails(self._alpha()), self.n_features)
-        uneven = np.ptp(tails) > 0
-        held, tailed = np.zeros_like(along), np.zeros_like(along)
-        for span in panels(self.n_features, PANEL) if uneven else ():
-            inside = self.basis[:, span].astype(np.float64)
-            beyond = mix @ self.image[:, span] - along @ inside
-            held += (beyond * tails[span]) @ inside.T
-            tailed += (beyond * tails[span]) @ beyond.T
-        if not uneven:
-            tailed = tails[0] * (np.eye(len(along)) - along @ along.T)
-        narrow, its_along = mix.astype(self.dtype), along.astype(self.dtype)
-        for span in panels(self.n_features, PANEL):
-            before = self.basis[:, span].copy()
-            turned = narrow @ self.image[:, span]
-            rest = (turned - its_along @ before) * tails[span].astype(self.dtype)
-            if uneven:
-                rest -= held.astype(self.dtype) @ before
-            self.points[: self.sketch_size, span] = turned
-            self.image[:, span] = values[:, None].astype(self.dtype) * turned + rest
-        self.middle = np.diag(values) + (tailed + tailed.T) / 2
-        self._postpone_turn()
+        known, width = self.known(rough=True), panel_width(self.sketch_size)
+        rows, second, taken = np.empty((0, self.n_features), self.dtype), None, None
+        if block is None or products is None:
+            values, first = known.eigenpairs  # V = first·Y
+            along, low = first @ self.middle, np.diag(values)
+        else:
+            # X times a power of two near 1/√unit, so that no product is out of range.
+            factor = 2.0 ** -(int(np.frexp(known.followed.unit)[1]) // 2)
+            signs = factor * self._signs(len(block))
+            rows = self._mixture(block, signs)
+            inside = signs @ products.astype(np.float64)
+            crossed = (rows @ self.image.T).astype(np.float64)
+            gram = MixedRows((rows,), rough=True).gram()
+            first, second, values = known.leading(crossed, gram, factor)  # V = first·Y + second·X
+            along = first @ self.middle + second @ inside
+            taken = (first @ crossed.T + second @ gram) / factor  # VXᵀ
+            # V are eigenvectors of YᵀM⁻¹Y + XᵀX.
+            low = np.diag(values) - taken @ taken.T
+            taken = taken / factor
+        tails = known.tails(self._alpha())
+        its_first = first.astype(self.dtype)
+        its_second, its_taken = (
+            None if one is None else one.astype(self.dtype) for one in (second, taken)
+        )
+        its_along, its_values = along.astype(self.dtype), values.astype(self.dtype)[:, None]
 
-    def _turn_to(self, block: Block, solver: TrackedSolver) -> None:
-        """Make the leading directions of K̂ and a new block the basis."""
-        mix = block_diag(solver.root(), block.unfold(np.eye(len(block))))
-        stacked = MixedRows((self.image, *block.parts), mix)
-        self._follow(stacked, [solver])
+        def turned(span: slice) -> Rows:
+            found: Rows = its_first @ self.image[:, span]
+            return found if its_second is None else found + its_second @ rows[:, span]
 
-    def _join(self, other: "TrackedSubspace", mine: TrackedSolver, theirs: TrackedSolver) -> None:
-        """Make the leading directions of two K̂ the basis, and bring anchors to one place."""
-        size, n_targets = self.sketch_size, self.n_targets
-        share = other.n_rows / (self.n_rows + other.n_rows)
-        points = [one.tracked.point for one in (mine, theirs)]
-        point = (1 - share) * points[0] + share * points[1]
-        image = np.zeros_like(point)
-        for solver, before, alpha in (
-            (mine, points[0], self._alpha()),
-            (theirs, points[1], other._alpha()),
-        ):
-            tracked = solver.tracked
-            image += tracked.unit * tracked.point_image + solver.multiply(alpha, point - before)
+        held = None
+        if isinstance(tails, float):
+            own_tails = np.full(self.n_features, tails, self.dtype)
+            tailed = tails * (np.eye(len(along)) - along @ along.T)
+        else:
+            own_tails = tails.astype(self.dtype)
+            within, tailed = np.zeros_like(along), np.zeros_like(along)
+            for span in panels(self.n_features, width):
+                before = self.basis[:, span]
+                beyond = turned(span) - its_along @ before
+                scaled = beyond * own_tails[span]
+                within += scaled @ before.T
+                tailed += scaled @ beyond.T
+            held = within.astype(self.dtype)
+        kept = np.empty(self.n_features)
+        for span in panels(self.n_features, width):
+            basis, before = turned(span), self.basis[:, span]
+            image = its_along @ before
+            np.subtract(basis, image, out=image)
+            image *= own_tails[span]
+            if held is not None:
+                image -= held @ before
+            scaled = its_values * basis
+            image += scaled
+            kept[span] = np.einsum("ij,ij->j", basis, scaled)
+            if its_taken is not None:
+                image -= its_taken @ rows[:, span]
+            self.points[: self.sketch_size, span] = basis
+            self.images[: self.sketch_size, span] = image
+        self.middle = (low + low.T + tailed + tailed.T) / 2
+        self._postpone_turn(0 if block is None else block.n_rows)
+        if block is None and self.n_rows >= self.due_share:
+            self._learn_share(values, kept)
+
+    def _signs(self, n_rows: int) -> Float64:
+        """Return what makes a few rows X of those of a block: all of them, or random sums."""
+        most = max(self.sketch_size // 2, LEAST_MIXTURE)
+        if n_rows <= most:
+            return np.eye(n_rows)
+        rng = np.random.Generator(np.random.Philox(self.n_rows))
+        signs: Float64 = rng.choice([-1.0, 1.0], (most, n_rows)) / math.sqrt(most)
+        return signs
+
+    def _mixture(self, block: Block, signs: Float64) -> Rows:
+        """Return signs·rows of a block, in the own dtype."""
+        mix = MixedRows(block.parts, block.unfold(signs), rough=not is_sparse(block.rows))
+        found = np.empty((len(signs), self.n_features), self.dtype)
+        for span, mixed in mix.walk():
+            found[:, span] = mixed
+        return found
+
+    def _learn_share(self, values: Float64, kept: Float64) -> None:
+        """Choose how much of the tail is diagonal, given eigenvalues of the basis' K̂.
+
+        ``kept`` is its diagonal.
+        """
+        self.due_share = int(SHARE_GROWTH * self.n_rows) + 1
+        left = np.maximum(self.diagonal - kept, 0.0)
+        unit = float(binary_scales(self.diagonal[:, None])[0])
+        if self.n_probes:
+            points, factors = self.points[self._probes], values.astype(self.dtype)
+            lost = 0.0
+            for row, point in enumerate(points, start=self.n_starts):  # one by one, for memory
+                image = self._further(slice(row, row + 1))[0]
+                image -= (factors * (self.basis @ point)) @ self.basis
+                lost += float(np.square(image / unit).sum()) / self.n_probes
+            self._choose(diagonal_share(left / unit, lost))
+        whole = self.diagonal
+        self.outside_shares = np.zeros(0)
+        if self.share > 0:
+            self.outside_shares = np.divide(left, whole, out=np.zeros_like(whole), where=whole > 0)
+
+    def _learn_tail(self, known: TrackedCovariance) -> TrackedCovariance:
+        """Choose how much of the tail is diagonal; until the next turn that stays as it is."""
+        self.due_share = int(SHARE_GROWTH * self.n_rows) + 1
+        fresh = known.with_tail(self.share, None)
+        if self.n_probes:
+            probes = self._own_probes()
+            self._choose(fresh.measured_share(probes.points, probes.images))
+        self.outside_shares = fresh.outside_shares() if self.share > 0 else np.zeros(0)
+        return known.with_tail(self.share, self.outside_shares if self.share > 0 else None)
+
+    def _choose(self, found: float) -> None:
+        """Take the level nearest to a measured share, if the present one is far from it."""
+        self.n_choices += 1
+        changes = 1 / (self.n_choices + 1) ** 2
+        if abs(found - self.share) <= STAYS:
+            self.surprise -= math.log1p(-changes)
+        else:
+            self.share = round(found * (LEVELS - 1)) / (LEVELS - 1)
+            self.surprise -= math.log(changes / (LEVELS - 1))
+
+    def _join(self, other: Self) -> None:
+        """Make the leading directions of two K̂ the basis, and bring starting points together."""
+        n_starts = self.n_starts
+        mine, theirs = self.known(), other.known()
+        if n_starts == other.n_starts and mine.followed.mixed == theirs.followed.mixed:
+            share = other.n_rows / (self.n_rows + other.n_rows)
+            points = [one.followed.starts for one in (mine, theirs)]
+            point = (1 - share) * points[0] + share * points[1]
+            image = np.zeros_like(point)
+            for known, before, alpha in (
+                (mine, points[0], self._alpha()),
+                (theirs, points[1], other._alpha()),
+            ):
+                followed = known.followed
+                image += followed.unit * followed.start_images
+                image += known.multiply(point - before, alpha)
+            self._place(point, image)
+        else:
+            self._forget_starts()
         mix = block_diag(mine.root(), theirs.root())
-        stacked = MixedRows((self.image, other.image), mix)
-        self._follow(stacked, [mine, theirs])
-        self.points[size : size + n_targets] = point.T
-        self.further[:n_targets] = image.T
-        self.further[n_targets:] += other.further[n_targets:]
-        self.diagonal += other.diagonal
+        self._follow(MixedRows((self.image, other.image), mix), [mine, theirs])
+        self.outside = max(self.outside, other.outside)
         self.due_move = 0
 
-    def _join_from_start(
-        self, start: IncrementalSVD, other: "TrackedSubspace", cross: Float64
-    ) -> None:
-        """Go on from where the other is, and take in the few rows there were."""
-        rows, size = start.rows, self.sketch_size
-        self.start = None
-        solver = other.solver(cross)
-        self._follow(MixedRows((other.image,), solver.root()), [solver])
-        self.points[size : size + self.n_targets] = other.points[
-            other.sketch_size : other.sketch_size + self.n_targets
-        ]
-        self.further[:] = other.further
-        self.diagonal = other.diagonal.copy()
-        self.outside, self.due_move = other.outside, 0
-        if start.updates:
-            self._take(Block.of(rows))
+    def _forget_starts(self) -> None:
+        """Begin at zero again, where the image is exact too."""
+        self._place(np.zeros((1, self.n_starts)), np.zeros((1, self.n_starts)))
 
-    def _follow(self, stacked: MixedRows, solvers: list[TrackedSolver]) -> None:
+    def _merge_start(self, start: IncrementalSVD) -> None:
+        """Take in the few rows that another has."""
+        if not start.updates:
+            return
+        block = Block.of(start.rows.astype(self.dtype, copy=False))
+        if self.start is not None:
+            self.start.take_losses(start)
+            self._stack(self.start, block)
+            return
+        # The probes have these rows already.
+        stop, mass = self._starts.stop, float(start.squares.sum())
+        products = block.products(self.points[:stop])
+        if self._outside(products, mass) > NEW_FACTOR * self.outside + NEW_SHARE:
+            self._turn(block, products[:, : self.sketch_size])
+            products = block.products(self.points[:stop])
+        inside = products[:, : self.sketch_size].astype(np.float64)
+        self.middle += inside.T @ inside
+        block.add_images(self.images[:stop], products)
+
+    def _join_from_start(self, start: IncrementalSVD, other: Self) -> None:
+        """Go on from where the other is, and take in the few rows there were."""
+        self.start, start.rows = None, start.rows.copy()  # they lie where the image will be
+        known = other.known()
+        self._follow(MixedRows((other.image,), known.root()), [known])
+        if self.n_starts == other.n_starts:
+            self._place(known.followed.starts, other._further(slice(other.n_starts)).T)
+        self.outside, self.due_move = other.outside, 0
+        self._merge_start(start)
+
+    def _follow(self, stacked: MixedRows, parts: list[TrackedCovariance]) -> None:
         """Make the leading directions of some rows the basis; its image is what each K̂ gives."""
         size, gram = self.sketch_size, stacked.gram()
         values, vectors = top_eigenpairs(gram, min(size, len(gram)))
@@ -339,39 +761,18 @@ class TrackedSubspace:
             rng = np.random.Generator(np.random.Philox(size))
             others = rng.standard_normal((size - len(basis), self.n_features))
             basis = np.linalg.qr(np.vstack([basis, others]).T)[0].T
+            # Where there are fewer features than that, nothing is left to follow.
+            basis = np.pad(basis, ((0, size - len(basis)), (0, 0)))
         image = np.zeros((size, self.n_features))
-        for solver in solvers:
-            image += solver.multiply(self._alpha_of(solver), basis.T).T
-        self.points[:size], self.image[:] = basis, image
+        for known in parts:
+            alpha = self.alpha or known.mass / self.n_features
+            image += known.multiply(basis.T, alpha).T
+        self.points[:size], self.images[:size] = basis, image
         middle = basis @ image.T
         self.middle = (middle + middle.T) / 2
+        self._learn_tail(self.known())
         self._postpone_turn()
-
-    def _alpha_of(self, solver: TrackedSolver) -> float:
-        tracked = solver.tracked
-        return self.alpha or tracked.unit * float(tracked.diagonal.mean())
-
-    def _orthonormalise(self) -> None:
-        """Make the rows of the basis orthonormal, and take the image and M along."""
-        size = self.sketch_size
-        inner = stacked_gram((self.basis,), exact=True)
-        factor = cholesky(inner, lower=True)
-        mix = solve_triangular(factor, np.eye(size), lower=True)
-        mix_into(self.points[:size], mix, self.points[:size])
-        mix_into(self.image, mix, self.image)
-        middle = mix @ self.middle @ mix.T
-        self.middle = (middle + middle.T) / 2
 
     def _postpone_turn(self, n_more: int = 0) -> None:
         self.due_turn = int(TURN_GROWTH * (self.n_rows + n_more)) + 1
         self.n_turns += 1
-
-
-def _gram(rows: Rows, unit: float) -> Float64:
-    """Return rows·rowsᵀ/unit², where only the quotient is sure to be in range."""
-    total = np.zeros((len(rows), len(rows)))
-    inverse = rows.dtype.type(1 / unit)
-    for span in panels(rows.shape[1], PANEL):
-        part = rows[:, span] * inverse
-        total += part @ part.T  # which NumPy does with half the work
-    return total

@@ -23,6 +23,7 @@ class TwoLevelFrequentDirections(Sketch):
     """
 
     KEEPS: ClassVar[tuple[str, ...]] = ("first", "second", "waiting")
+    is_random: ClassVar[bool] = True
 
     def __init__(
         self, n_features: int, sketch_size: int, dtype: np.dtype[Any], seed: int = 0

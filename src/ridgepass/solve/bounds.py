@@ -4,24 +4,25 @@ import numpy as np
 
 from ridgepass.kernels import Float64, binary_scales, column_norms, unit_roundoff
 from ridgepass.sketch import Dense, LowRank
-from ridgepass.solve.anchored import AnchoredSolver
 from ridgepass.solve.dense import DenseSolver
 from ridgepass.solve.low_rank import LowRankSolver
+from ridgepass.solve.tracked import TrackedSolver
 from ridgepass.solve.worst_case import known, worst_case
 
 
 def error_bounds(
-    solver: LowRankSolver | AnchoredSolver | DenseSolver,
+    solver: LowRankSolver | DenseSolver | TrackedSolver,
     alpha: float,
     coef: Float64,
     cross_error: Float64,
     moved: float,
+    target_norms: Float64,
 ) -> tuple[Float64, Float64]:
     """Bound ‖x̂ − x‖ and ‖x̂ − x‖/‖x‖ for every target.
 
     Parameters
     ----------
-    solver : LowRankSolver, AnchoredSolver or DenseSolver
+    solver : LowRankSolver, DenseSolver or TrackedSolver
         What gave x̂.
     alpha : float
         The ridge parameter.
@@ -31,9 +32,14 @@ def error_bounds(
         At least ‖c − Aᵀb‖.
     moved : float
         What rounding of the rows may have changed AᵀA by, in the spectral norm.
+    target_norms : ndarray of shape (n_targets,)
+        ‖b‖.
     """
-    if isinstance(solver, AnchoredSolver):
-        return by_worst_case(solver, alpha, coef, cross_error, moved)
+    if isinstance(solver, TrackedSolver):
+        sketch = solver.covariance.certain
+        if sketch is None:
+            return by_lengths(solver, alpha, coef, cross_error, target_norms)
+        return by_worst_case(sketch, solver.cross, alpha, coef, cross_error, moved)
     shift, bound = solver.covariance.shift, solver.covariance_error(alpha) + moved
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         by_cross = over(cross_error, np.full_like(cross_error, alpha + shift))
@@ -42,8 +48,27 @@ def error_bounds(
     if isinstance(solver, DenseSolver) or solver.covariance.loss_bound is None:
         return lemma
     # The lemma divides rounding by alpha + shift, the other by alpha: where alpha is tiny it wins.
-    worst = by_worst_case(solver, alpha, coef, cross_error, moved)
+    worst = by_worst_case(solver.covariance, solver.cross, alpha, coef, cross_error, moved)
     return np.fmin(lemma[0], worst[0]), np.fmin(lemma[1], worst[1])
+
+
+def by_lengths(
+    solver: TrackedSolver, alpha: float, coef: Float64, cross_error: Float64, target_norms: Float64
+) -> tuple[Float64, Float64]:
+    """Bound them where nothing else is certain: exact ridge is of bounded length.
+
+    ‖(K + γI)⁻¹c‖ is at most ‖c‖/γ, and ‖(K + γI)⁻¹Aᵀb‖ at most ‖b‖/(2√γ). It is at least
+    ‖c‖/(‖K‖ + γ).
+    """
+    if alpha == 0:
+        return np.full(coef.shape[1], np.inf), np.full(coef.shape[1], np.inf)
+    length, gamma = column_norms(solver.cross), np.float64(alpha)
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        most = np.fmin((length + cross_error) / gamma, 0.5001 * target_norms / np.sqrt(gamma))
+        least = np.maximum(length - cross_error, 0.0) / (1.0001 * solver.covariance.mass + gamma)
+        absolute = column_norms(coef) + most
+        relative = over(absolute, least)
+    return known(absolute), known(relative)
 
 
 def by_lemma(
@@ -65,7 +90,8 @@ def by_lemma(
 
 
 def by_worst_case(
-    solver: LowRankSolver | AnchoredSolver,
+    covariance: LowRank,
+    cross: Float64,
     alpha: float,
     coef: Float64,
     cross_error: Float64,
@@ -73,31 +99,23 @@ def by_worst_case(
 ) -> tuple[Float64, Float64]:
     """Bound them over all K that are possible, for a sketch with 0 ⪯ K − BᵀB ⪯ Δ·I.
 
-    Written as x̂ = t·w + p̂ with h near Kw, exact ridge is x = t·w + p and (K + γI)p is
-    r = c − t(h + γw), but for |t|·‖h − Kw‖ and rounding, each of which moves p by no more than
-    itself over γ. The worst p is known; w = 0 is as good an anchor as any other.
+    Exact ridge solves (K + γI)x = c, but for rounding, which moves x by no more than itself over γ.
+    The worst x is known.
     """
     if alpha == 0:
         return np.full(coef.shape[1], np.inf), np.full(coef.shape[1], np.inf)
-    covariance, norms = solver.covariance, column_norms(coef)
-    absolute = np.full(coef.shape[1], np.inf)
-    relative = absolute
-    chain = sum_rounding(covariance, len(coef))
+    chain, norms = sum_rounding(covariance, len(coef)), column_norms(coef)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        for place, image, error in solver.anchors(alpha):
-            start, rest = coef - place, solver.cross - image
-            start, off, furthest, share = worst_from(covariance, alpha, rest, start, coef)
-            size = (alpha + covariance.mass) * (column_norms(start) + furthest)
-            size += column_norms(solver.cross) + column_norms(image)
-            slack = cross_error + error + moved * column_norms(place) + chain * size
-            slack = (slack + covariance.underflow(start)) / alpha
-            # Rounding of AᵀA itself counts with p as the sketch has it, or as it is.
-            rounding = (covariance.rounding + moved) / alpha
-            here = off + furthest + slack + rounding * (column_norms(start) + furthest)
-            slack = off + (1 + share) * (slack + rounding * column_norms(place))
-            share = share * (1 + rounding) + rounding
-            near = share + over(slack * (1 + share), norms - slack)
-            absolute, relative = np.fmin(absolute, here), np.fmin(relative, near)
+        start, off, furthest, share = worst_from(covariance, alpha, cross, coef, coef)
+        size = (alpha + covariance.mass) * (column_norms(start) + furthest)
+        slack = cross_error + chain * (size + column_norms(cross))
+        slack = (slack + covariance.underflow(start)) / alpha
+        # Rounding of AᵀA itself counts with x as the sketch has it, or as it is.
+        rounding = (covariance.rounding + moved) / alpha
+        absolute = off + furthest + slack + rounding * (column_norms(start) + furthest)
+        slack = off + (1 + share) * slack
+        share = share * (1 + rounding) + rounding
+        relative = share + over(slack * (1 + share), norms - slack)
         relative = np.fmin(relative, over(absolute, norms - absolute))
     return known(absolute), known(relative)
 

@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 
 from ridgepass.kernels import Float64, column_norms, is_sparse, underflow, unit_roundoff
+from ridgepass.solve.directions import Widths
 from ridgepass.validation import as_rows, check_finite
 
-# Leverages are asked for in pieces of about this many numbers.
+# Rows are asked for in pieces of about this many numbers.
 PIECE = 1 << 20
 
 
@@ -48,17 +49,20 @@ class Certificate:
         What rounding of ⟨a, x̂⟩ may add, for each unit of the length of a.
     n_features : int
         Columns of A.
-    coef_energy : float, ndarray of shape (n_targets,) or None
-        At least √(‖A(x̂ − x)‖² + alpha·‖x̂ − x‖²), the part of ``energy_bound`` that the coefficients
-        have alone. It goes with ``leverages``.
-    leverages : callable or None
-        Returns at least a·(AᵀA + alpha·I)⁻¹a for columns a, where that is known.
+    widths : Widths or None
+        Bounds |a·(x̂ − x)| for single directions a, where more is known than lengths.
+    target : int or None
+        Which of the targets that knows of this certificate is about; None for all.
     confidence : float
-        With what probability the bounds hold: one if they are certain.
-    rests_on : str
-        What they rest on: "exact rows", the "sketch", "probes" or further "passes".
-    estimate : float, ndarray of shape (n_targets,) or None
-        Of ‖x̂ − x‖₂, by probes: no bound, and often several times nearer.
+        With what probability all bounds hold, over the drawing of the probes: one if certain.
+    rests_on : {"exact", "sketch", "probes", "passes"}
+        What ``coef_bound`` rests on: all of AᵀA, what a sketch knows for certain, random probes of
+        the residual, or further passes over the rows.
+    estimate, relative_estimate : float, ndarray of shape (n_targets,) or None
+        Of ‖x̂ − x‖₂ and ‖x̂ − x‖₂/‖x‖₂: no bounds, and often several times nearer. None without
+        probes.
+    remark : str
+        What is worth knowing besides, such as that a merger has dropped the probes.
     read : callable or None
         Turns what ``prediction_bound`` is given into rows; an estimator checks feature names here.
     """
@@ -74,11 +78,13 @@ class Certificate:
     rounding: float | Float64 = field(repr=False)
     n_features: int
     passes: int = 1
-    coef_energy: float | Float64 | None = field(default=None, repr=False)
-    leverages: Callable[[Float64], Float64] | None = field(default=None, repr=False)
+    widths: Widths | None = field(default=None, repr=False)
+    target: int | None = field(default=None, repr=False)
     confidence: float = 1.0
     rests_on: str = "sketch"
     estimate: float | Float64 | None = None
+    relative_estimate: float | Float64 | None = None
+    remark: str = ""
     read: Callable[[Any], Any] | None = field(default=None, repr=False)
 
     def prediction_bound(self, rows: Any) -> Float64:
@@ -93,8 +99,8 @@ class Certificate:
         -------
         ndarray of shape (n_rows,) or (n_rows, n_targets)
             ‖(a − mean)/scale‖₂ times ``coef_bound`` for each row a (Theorems 1 and 2, prediction of
-            one row), or the root of its leverage times ``coef_energy``, whichever is less; and what
-            the intercept and rounding may add.
+            one row), or less where AᵀA is known in its direction; and what the intercept and
+            rounding may add.
         """
         table = rows if self.read is None else self.read(rows)
         given = as_rows(table, "rows").astype(np.float64, copy=False)
@@ -114,9 +120,7 @@ class Certificate:
         with np.errstate(invalid="ignore"):
             bounds: Float64 = np.multiply.outer(distances, self.coef_bound)
         bounds[distances == 0.0] = 0.0  # also times infinity
-        if self.leverages is not None and self.coef_energy is not None:
-            roots = np.sqrt(self._leverages(self.leverages, given, mean, scale))
-            bounds = np.fmin(bounds, np.multiply.outer(roots, self.coef_energy))
+        bounds = self._narrowed(bounds, given, mean, scale)
         bounds += np.multiply.outer(lengths, self.rounding)
         # What norms and sums of so many numbers may fall short of, and products that underflow.
         lost = np.where(np.add(self.coef_bound, self.rounding) > 0, underflow(self.n_features), 0.0)
@@ -124,31 +128,59 @@ class Certificate:
         whole: Float64 = slack * (bounds + self.offset) + lost
         return whole
 
-    def _leverages(
-        self, known: Callable[[Float64], Float64], rows: Any, mean: Float64, scale: Float64
-    ) -> Float64:
-        """Ask for some rows at a time, as sparse ones are written out."""
+    def _narrowed(self, bounds: Float64, rows: Any, mean: Float64, scale: Float64) -> Float64:
+        """Ask for single directions, some rows at a time, as sparse ones are written out."""
+        if self.widths is None:
+            return bounds
         step = max(1, PIECE // self.n_features)
-        parts = []
         for start in range(0, rows.shape[0], step):
             chunk = rows[start : start + step]
             chunk = chunk.toarray() if is_sparse(chunk) else chunk
-            parts.append(known(np.ascontiguousarray(((chunk - mean) / scale).T)))
-        return np.concatenate(parts)
+            found = self._along(np.ascontiguousarray(((chunk - mean) / scale).T))
+            if found is None:
+                return bounds
+            bounds[start : start + step] = np.fmin(bounds[start : start + step], found)
+        return bounds
+
+    def _along(self, vectors: Float64 | None) -> Float64 | None:
+        """Return what is known of single directions, of this target if there is but one."""
+        found = None if self.widths is None else self.widths(vectors)
+        return found if found is None or self.target is None else found[:, self.target]
+
+    def coefficient_bounds(self) -> Float64:
+        """Bound how far each coefficient is from exact ridge's, in original units.
+
+        Returns
+        -------
+        ndarray of shape (n_features,) or (n_targets, n_features)
+            As ``coef_``. At most ``coef_bound``, and less for features in whose direction AᵀA is
+            known. All of them hold at once.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from ridgepass import StreamingRidge
+        >>> X, y = np.eye(3), np.arange(3.0)
+        >>> bounds = StreamingRidge().fit(X, y).certificate().coefficient_bounds()
+        >>> bounds.shape, bool((bounds < 1e-9).all())
+        ((3,), True)
+        """
+        whole = np.broadcast_to(self.coef_bound, (self.n_features, *np.shape(self.coef_bound)))
+        found = self._along(None)
+        bounds: Float64 = whole.copy() if found is None else np.fmin(whole, found)
+        bounds = (bounds + self.rounding).T
+        return bounds if self.scale is None else bounds / self.scale
 
     def of_target(self, index: int) -> "Certificate":
         """Return the certificate of one target, with floats for arrays."""
-        names = (
-            *("coef_bound", "relative", "energy_bound", "offset", "rounding", "coef_energy"),
-            "estimate",
-        )
-        values = {name: getattr(self, name) for name in names}
+        names = ("coef_bound", "relative", "energy_bound", "offset", "rounding")
+        values = {name: getattr(self, name) for name in (*names, "estimate", "relative_estimate")}
         one: dict[str, Any] = {
             name: float(np.atleast_1d(value)[index])
             for name, value in values.items()
             if value is not None
         }
-        return replace(self, **one)
+        return replace(self, target=index, **one)
 
 
 def _sparse_distances(rows: Any, mean: Float64, scale: Float64) -> tuple[Float64, Float64]:

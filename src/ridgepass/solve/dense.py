@@ -46,6 +46,10 @@ class DenseSolver:
 
         return [corrector(alpha) for alpha in alphas]
 
+    def typical_tail(self, alpha: float) -> float:
+        """Return zero: no direction is left to a tail."""
+        return 0.0
+
     def covariance_error(self, alpha: float) -> float:
         """Return at least the rounding error of AᵀA in the spectral norm."""
         return self.covariance.error

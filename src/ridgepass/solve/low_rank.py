@@ -1,7 +1,7 @@
 """Solutions of (SᵀS + shift·I + alpha·I) x = c for S with few orthogonal rows."""
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -45,13 +45,12 @@ class LowRankSolver:
         ridges = [alpha + shift]
         return lambda vectors: self._solve(vectors, self._project(vectors), ridges)[0]
 
-    def anchors(self, alpha: float) -> Iterator[tuple[Float64, Float64, Float64]]:
-        """Yield t·w, t(h + γw) and its error for each anchor that a certificate may start from."""
-        zero = np.zeros_like(self.cross)
-        yield zero, zero, np.zeros(zero.shape[1])
-
     def tail(self, alpha: float) -> float:
         """Return what K̂ has in every direction outside S."""
+        return self.covariance.shift
+
+    def typical_tail(self, alpha: float) -> float:
+        """Estimate what AᵀA has in directions that matter outside S."""
         return self.covariance.shift
 
     def covariance_error(self, alpha: float) -> float:

@@ -3,16 +3,16 @@
 import numpy as np
 
 from ridgepass.kernels import Float64, column_norms
-from ridgepass.sketch import Dense, LowRank
-from ridgepass.solve.anchored import AnchoredSolver
+from ridgepass.sketch import Dense, LowRank, TrackedCovariance
 from ridgepass.solve.bounds import over, sum_rounding, worst_from
 from ridgepass.solve.dense import DenseSolver
 from ridgepass.solve.low_rank import LowRankSolver
+from ridgepass.solve.tracked import TrackedSolver
 from ridgepass.solve.worst_case import known
 
 
 def by_residual(
-    solver: LowRankSolver | AnchoredSolver | DenseSolver,
+    solver: LowRankSolver | DenseSolver | TrackedSolver,
     alpha: float,
     residual: Float64,
     residual_error: Float64,
@@ -27,7 +27,7 @@ def by_residual(
 
     Parameters
     ----------
-    solver : LowRankSolver, AnchoredSolver or DenseSolver
+    solver : LowRankSolver, DenseSolver or TrackedSolver
         What is known of K.
     alpha : float
         The ridge parameter γ.
@@ -41,7 +41,17 @@ def by_residual(
     if alpha == 0:
         infinite = np.full(step.shape[1], np.inf)
         return infinite, infinite, infinite
-    covariance, norms, whole = solver.covariance, column_norms(step), column_norms(coef)
+    norms, whole = column_norms(step), column_norms(coef)
+    covariance: LowRank | Dense | TrackedCovariance = solver.covariance
+    if isinstance(covariance, TrackedCovariance) and covariance.certain is not None:
+        covariance = covariance.certain
+    if isinstance(covariance, TrackedCovariance):
+        # The residual tells of z whatever K is; of K itself no more is certain than its trace.
+        alone = (column_norms(residual) + residual_error) / alpha
+        most = np.sqrt(1.0001 * covariance.mass + moved + alpha)
+        absolute = known(alone + norms)
+        energy = known(np.sqrt(alpha) * alone + _times(most, norms))
+        return absolute, known(over(absolute, whole - absolute)), energy
     bound, root = covariance.loss_bound, np.sqrt(alpha)
     middle, doubt = (
         (covariance.shift, covariance.error) if bound is None else (bound / 2, bound / 2)
@@ -56,7 +66,7 @@ def by_residual(
         absolute = known((column_norms(left) + slack + _times(doubt, norms)) / alpha)
         # The residual tells of z whatever K is, and however much rounding the sketch has.
         alone = (column_norms(residual) + residual_error) / alpha
-        added = np.sqrt(curvature_bound(solver, alpha, step, moved))
+        added = np.sqrt(curvature_bound(covariance, alpha, step, moved))
         energy = np.fmin(absolute * root, alone * root + added)
         absolute, relative = np.fmin(absolute, alone + norms), np.full_like(absolute, np.inf)
         if isinstance(solver, DenseSolver) and (column_norms(left) > slack).any():
@@ -105,13 +115,9 @@ def _corrected(
 
 
 def curvature_bound(
-    solver: LowRankSolver | AnchoredSolver | DenseSolver,
-    alpha: float,
-    vectors: Float64,
-    moved: float,
+    covariance: LowRank | Dense, alpha: float, vectors: Float64, moved: float
 ) -> Float64:
     """Return at least vᵀ(K + γI)v for each vector v; infinity where nothing is known."""
-    covariance = solver.covariance
     bound = covariance.loss_bound
     most = covariance.shift + covariance.error if bound is None else bound
     most += 0.0 if isinstance(covariance, Dense) else covariance.rounding
@@ -121,7 +127,7 @@ def curvature_bound(
     return known(kept + np.square(norms))
 
 
-def leverages(covariance: LowRank, alpha: float, moved: float, vectors: Float64) -> Float64:
+def _leverages(covariance: LowRank, alpha: float, moved: float, vectors: Float64) -> Float64:
     """Return at least vᵀ(K + γI)⁻¹v for each vector v, since K is at least SᵀS but for rounding.
 
     ‖v‖²/γ is what holds without a sketch.
@@ -147,7 +153,7 @@ def _energy(
     covariance: LowRank, alpha: float, residual: Float64, step: Float64, moved: float, chain: float
 ) -> Float64:
     """Bound the energy of p − p̂ by that of p, what p̂ takes off it, and what it may add itself."""
-    whole = leverages(covariance, alpha, moved, residual)
+    whole = _leverages(covariance, alpha, moved, residual)
     taken = np.einsum("dt,dt->t", residual, step)
     most = alpha + (covariance.loss_bound or 0.0) + covariance.rounding + moved
     added = np.square(covariance.project(step)).sum(axis=0)

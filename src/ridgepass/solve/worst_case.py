@@ -34,7 +34,7 @@ def worst_case(
     start : ndarray of shape (n_features, n_targets)
         p̂.
     coef : ndarray of shape (n_features, n_targets)
-        x̂, which the second bound is relative to: p̂, or p̂ and an anchor.
+        x̂, which the second bound is relative to: p̂, or an iterate and p̂.
 
     Returns
     -------

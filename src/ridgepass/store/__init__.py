@@ -9,7 +9,7 @@ from typing import Any
 from ridgepass.store.atomic import is_special, open_regular, replacing
 from ridgepass.store.errors import FormatError
 from ridgepass.store.layout import pack, read_notes, unpack
-from ridgepass.store.models import check_class, put_model, take_model, version_of
+from ridgepass.store.models import check_class, put_model, take_model
 
 __all__ = ["FormatError", "Stored", "from_bytes", "load", "notes_of", "read", "replacing", "save"]
 
@@ -55,7 +55,7 @@ def save(
         raise ValueError("the path of the model file is empty: pass a name")
     learned = model._trained()
     with learned.lock:  # until all is written: arrays are written from where they are
-        packed = pack(take_model(model, learned), dict(notes or {}), version_of(learned))
+        packed = pack(take_model(model, learned), dict(notes or {}))
         with replacing(path) as file:
             packed.write_to(file)
 

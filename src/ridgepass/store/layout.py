@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from ridgepass.snapshot import entry, part, read_json, strict_json, text
 from ridgepass.store.errors import FormatError
 
-VERSION = 3  # the newest that is read
+VERSION = 4  # what is written, and the newest that is read
 PREFIX_BYTES = 8
 MAGIC = b'{"__metadata__":{"format":"ridgepass","checksum":"sha256:'
 DIGITS = slice(PREFIX_BYTES + len(MAGIC), PREFIX_BYTES + len(MAGIC) + 64)
@@ -69,8 +69,8 @@ class Contents:
     version: int
 
 
-def pack(tree: Any, notes: dict[str, Any], version: int = 1) -> Packed:
-    """Lay out nested data with arrays in it, which readers of ``version`` can use."""
+def pack(tree: Any, notes: dict[str, Any]) -> Packed:
+    """Lay out nested data with arrays in it."""
     named: dict[str, NDArray[Any]] = {}
     model = strict_json(_without_arrays(tree, "", named))
     order = sorted(named, key=lambda name: (-named[name].itemsize, name))
@@ -83,7 +83,7 @@ def pack(tree: Any, notes: dict[str, Any], version: int = 1) -> Packed:
     metadata = {
         "format": "ridgepass",
         "checksum": f"sha256:{NO_DIGITS.decode()}",
-        "version": str(version),
+        "version": str(VERSION),
         "model": model,
         "notes": _notes_json(notes),
     }

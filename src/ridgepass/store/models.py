@@ -99,22 +99,15 @@ def check_finite(kept: Any, name: str) -> None:
         raise ValueError("units has a zero")
 
 
-def version_of(learned: Learned) -> int:
-    """Return the version of the format that a model needs, so that older readers take the rest.
-
-    They would overlook what further passes have found, and predict something else; or what rounding
-    has done to rows, and certify too little.
-    """
-    return max(learned.least_version, 1 if learned.refinement is None else 2)
-
-
 def put_model(kept: Any) -> Any:
     """Return the estimator that plain data was taken of, or raise ValueError."""
     name = entry(kept, "class")
     if not isinstance(name, str) or name not in ESTIMATORS:
         raise ValueError(f"the class {name!r} is unknown")
     kind = ESTIMATORS[name]
-    model = kind(**put_parameters(entry(kept, "parameters"), set(kind().get_params(deep=False))))
+    names = set(kind().get_params(deep=False))
+    # There were no probes before version 4.
+    model = kind(**{"probes": 0} | put_parameters(entry(kept, "parameters"), names))
     found = part(entry(kept, "learned"), "learned")
     check_finite(found, "learned")
     learned = (FoldedLearned if "folds" in found else Learned).restored(found)
