@@ -5,7 +5,7 @@ import math
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
-from scipy.linalg import block_diag
+from scipy.linalg import block_diag, solve
 
 from ridgepass.blocks import Block
 from ridgepass.kernels import (
@@ -16,6 +16,7 @@ from ridgepass.kernels import (
     is_sparse,
     mix_into,
     panels,
+    product,
     stacked_gram,
     top_eigenpairs,
     unit_roundoff,
@@ -24,6 +25,7 @@ from ridgepass.probes import Probes
 from ridgepass.sketch.base import LowRank, Sketch
 from ridgepass.sketch.frequent_directions import IncrementalSVD
 from ridgepass.sketch.tracked_covariance import (
+    SMALLEST_NORMAL,
     Followed,
     MixedRows,
     TrackedCovariance,
@@ -32,22 +34,25 @@ from ridgepass.sketch.tracked_covariance import (
     panel_width,
 )
 from ridgepass.snapshot import Kept, array, entry, part, put_each, take, take_each
+from ridgepass.threads import each
 
 # Rows of a block, at most, and as a multiple of the sketch size: thin products are slow, but where
 # there are very many columns a block must not outweigh the sketch, nor leave the cache.
-MOST_ROWS = 384
+MOST_ROWS = 768
 MOST_SKETCHES = 6
+START_ROWS, START_SKETCHES = 128, 2
 BLOCK_BYTES = 3 << 23
 # Sparse blocks cost a few passes over dense vectors each, however few entries they have.
 SPARSE_ROWS = 4096
 # Starting points move, and the basis turns, when the rows have grown by so much.
 MOVE_GROWTH = 1.1
-TURN_GROWTH = 2.0
+TURN_GROWTH = 2.5
 SPARSE_MOVE_GROWTH = 1.25  # sparse rows cost little beside a move
 # A block is new if its share of squares outside the basis is this many times the running share of
 # the blocks before, and a little more.
 NEW_FACTOR = 2.0
 NEW_SHARE = 0.02
+LEAST_NEW = 1e-6  # relative to each row's square: what is less is no direction of its own
 FADING = 0.2  # weight of the latest block in that share
 # The diagonal's share of the tail is one of so many, and stays unless another fits better by far.
 LEVELS = 5
@@ -63,7 +68,7 @@ LEAST_PROBES = 8
 
 def tracked_block(n_features: int, sketch_size: int, dtype: np.dtype[Any]) -> int:
     """Return how many dense rows make a block."""
-    wide = BLOCK_BYTES // (n_features * dtype.itemsize)
+    wide = BLOCK_BYTES // (n_features * dtype.itemsize) + 3 * sketch_size // 2
     return max(sketch_size, min(wide, MOST_ROWS, MOST_SKETCHES * sketch_size))
 
 
@@ -131,6 +136,7 @@ class TrackedSubspace(Sketch):
         "due_share",
     )
     needs_targets: ClassVar[bool] = True
+    threads_itself: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -194,6 +200,14 @@ class TrackedSubspace(Sketch):
             return 0.0
         longest = max(self.block_rows, self.sparse_block_rows if self._order == "F" else 0) + 1
         return (4 * math.sqrt(longest) + 2) * unit_roundoff(self.dtype)
+
+    @property
+    def _start_rows(self) -> int:
+        """Rows to take in together while all may still fit: more cost more, each.
+
+        And fewer would be fitted so well by the basis that the next block looked new.
+        """
+        return max(START_SKETCHES * self.sketch_size, START_ROWS)
 
     @property
     def centres(self) -> bool:
@@ -274,7 +288,7 @@ class TrackedSubspace(Sketch):
             cross = self._take(block)
         else:
             cross = np.zeros((self.n_features, block.targets.shape[1]))
-            for piece in block.pieces(max(self.sketch_size, MOST_ROWS)):
+            for piece in block.pieces(self._start_rows):
                 if self.start is None:
                     cross += self._take(piece)
                 else:
@@ -360,7 +374,7 @@ class TrackedSubspace(Sketch):
         """Return K itself, for rows that are few or have few directions."""
         if not len(block):
             return start.covariance(block, columns)
-        if len(block) > max(self.sketch_size, MOST_ROWS) + 1:  # more take too long
+        if len(block) > self._start_rows + 1:  # more take too long
             twin = copy.deepcopy(self)
             twin.absorb(block)
             return twin.covariance(Block.of(start.rows[:0]), columns)
@@ -541,7 +555,8 @@ class TrackedSubspace(Sketch):
             np.divide(start.rows, roots, out=self.points[:size])
             np.multiply(start.rows, roots, out=self.images[:size])
             self.middle = np.diag(start.squares)
-            self.outside = 1.0 - float(start.squares.sum()) / self.mass
+            # What later rows leave outside, not these, which have made the basis.
+            self.outside = max(_outside_others(gram, size), 1 - float(start.squares.sum()) / self.mass)
             self.start = None
             self._learn_share(start.squares, kept)
 
@@ -601,22 +616,27 @@ class TrackedSubspace(Sketch):
             found: Rows = its_first @ self.image[:, span]
             return found if its_second is None else found + its_second @ rows[:, span]
 
-        held = None
+        spans, held = list(panels(self.n_features, width)), None
         if isinstance(tails, float):
             own_tails = np.full(self.n_features, tails, self.dtype)
             tailed = tails * (np.eye(len(along)) - along @ along.T)
         else:
             own_tails = tails.astype(self.dtype)
-            within, tailed = np.zeros_like(along), np.zeros_like(along)
-            for span in panels(self.n_features, width):
+            parts: list[Any] = [None] * len(spans)
+
+            def measure(index: int) -> None:
+                span = spans[index]
                 before = self.basis[:, span]
                 beyond = turned(span) - its_along @ before
                 scaled = beyond * own_tails[span]
-                within += scaled @ before.T
-                tailed += scaled @ beyond.T
+                parts[index] = np.stack([scaled @ before.T, scaled @ beyond.T])
+
+            each(measure, range(len(spans)))
+            within, tailed = np.add.reduce(parts, dtype=np.float64)
             held = within.astype(self.dtype)
         kept = np.empty(self.n_features)
-        for span in panels(self.n_features, width):
+
+        def turn(span: slice) -> None:
             basis, before = turned(span), self.basis[:, span]
             image = its_along @ before
             np.subtract(basis, image, out=image)
@@ -630,6 +650,8 @@ class TrackedSubspace(Sketch):
                 image -= its_taken @ rows[:, span]
             self.points[: self.sketch_size, span] = basis
             self.images[: self.sketch_size, span] = image
+
+        each(turn, spans)
         self.middle = (low + low.T + tailed + tailed.T) / 2
         self._postpone_turn(0 if block is None else block.n_rows)
         if block is None and self.n_rows >= self.due_share:
@@ -661,11 +683,12 @@ class TrackedSubspace(Sketch):
         left = np.maximum(self.diagonal - kept, 0.0)
         unit = float(binary_scales(self.diagonal[:, None])[0])
         if self.n_probes:
-            points, factors = self.points[self._probes], values.astype(self.dtype)
+            points, probes = self.points[self._probes], slice(self.n_starts, None)
+            weights = values.astype(self.dtype) * product(points, self.basis)
             lost = 0.0
-            for row, point in enumerate(points, start=self.n_starts):  # one by one, for memory
-                image = self._further(slice(row, row + 1))[0]
-                image -= (factors * (self.basis @ point)) @ self.basis
+            for span in panels(self.n_features, panel_width(self.sketch_size)):
+                image = self.further[probes, span] + self.images[self._followed][probes, span]
+                image -= weights @ self.basis[:, span]
                 lost += float(np.square(image / unit).sum()) / self.n_probes
             self._choose(diagonal_share(left / unit, lost))
         whole = self.diagonal
@@ -776,3 +799,19 @@ class TrackedSubspace(Sketch):
     def _postpone_turn(self, n_more: int = 0) -> None:
         self.due_turn = int(TURN_GROWTH * (self.n_rows + n_more)) + 1
         self.n_turns += 1
+
+
+def _outside_others(gram: Float64, size: int) -> float:
+    """Return the share of squares that some rows have outside the span of ``size`` others.
+
+    Of rows whose Gram matrix is given, those others are taken at even distances.
+    """
+    chosen = np.zeros(len(gram), dtype=bool)
+    chosen[np.linspace(0, len(gram) - 1, min(size, len(gram) // 2)).astype(int)] = True
+    unit = 1 / np.sqrt(np.maximum(np.diagonal(gram), SMALLEST_NORMAL))
+    scaled = gram * np.outer(unit, unit)
+    held = scaled[np.ix_(chosen, chosen)] + LEAST_NEW * np.eye(int(chosen.sum()))
+    inside = solve(held, scaled[np.ix_(chosen, ~chosen)], assume_a="pos")
+    squares = np.diagonal(gram)[~chosen]
+    left = 1 - np.einsum("ij,ij->j", inside, scaled[np.ix_(chosen, ~chosen)])
+    return float(np.clip(left, 0.0, 1.0) @ squares) / max(float(squares.sum()), SMALLEST_NORMAL)
