@@ -25,7 +25,7 @@ class Reading:
 
     def __init__(self, d, size, n_targets, alpha=None, n_probes=24):
         self.d, self.size, self.alpha, self.n = d, size, alpha, 0
-        self.block_rows = max(size, min(384, 6 * size))
+        self.block_rows = max(size, min(768, 6 * size))
         self.probes = Probes.draw(n_probes, d, np.dtype(float)).points
         self.K, self.c = np.zeros((d, d)), np.zeros((d, n_targets))  # of which only parts are known
         self.mixing = np.eye(n_targets)
@@ -78,14 +78,25 @@ class Reading:
         values, vectors = np.linalg.eigh(matrix)
         return values[::-1][: self.size], vectors[:, ::-1][:, : self.size]
 
-    def begin(self):
+    def begin(self, X):
         values = np.linalg.eigvalsh(self.K)[::-1]
         if len(values) <= self.size or values[self.size] <= 64 * 2.0**-53 * values[0]:
             return
         values, self.V = self.leading(self.K)
         self.Y, self.M = self.V * values, np.diag(values)
-        self.outside = 1 - values.sum() / np.trace(self.K)
+        self.outside = max(self.outside_others(X), 1 - values.sum() / np.trace(self.K))
         self.learn_share(values)
+
+    def outside_others(self, X):
+        """The share of squares of some rows of the first block outside the span of others."""
+        norms = np.linalg.norm(X, axis=1)
+        chosen = np.isin(
+            np.arange(len(X)), np.linspace(0, len(X) - 1, min(self.size, len(X) // 2)).astype(int)
+        )
+        units, others = (X / norms[:, None])[chosen], (X / norms[:, None])[~chosen]
+        inside = np.linalg.solve(units @ units.T + 1e-6 * np.eye(len(units)), units @ others.T)
+        left = 1 - ((units @ others.T) * inside).sum(axis=0)
+        return np.average(np.clip(left, 0, 1), weights=np.square(norms[~chosen]))
 
     def learn_share(self, values):
         self.due_share = int(3 * self.n) + 1
@@ -145,22 +156,31 @@ class Reading:
 
     def take(self, X, y):
         if self.V is None:
-            self.add(X, y)
-            self.begin()
+            step = max(2 * self.size, 128)
+            for start in range(0, len(X), step):
+                part = slice(start, start + step)
+                if self.V is None:
+                    self.add(X[part], y[part])
+                    self.begin(X[part])
+                else:
+                    self.follow(X[part], y[part])
             self.n += len(X)
             self.due_turn = int(2 * self.n) + 1
         else:
-            outside = 1 - np.square(X @ self.V).sum() / np.square(X).sum()
-            if outside > 2 * self.outside + 0.02:
-                self.turn(X)
-                outside = 1 - np.square(X @ self.V).sum() / np.square(X).sum()
-            self.outside = 0.8 * self.outside + 0.2 * outside
-            self.add(X, y)
+            self.follow(X, y)
             self.n += len(X)
         if self.V is not None and self.n >= self.due_turn:
             self.turn()
         if self.V is not None and self.n >= self.due_move:
             self.move()
+
+    def follow(self, X, y):
+        outside = 1 - np.square(X @ self.V).sum() / np.square(X).sum()
+        if outside > 2 * self.outside + 0.02:
+            self.turn(X)
+            outside = 1 - np.square(X @ self.V).sum() / np.square(X).sum()
+        self.outside = 0.8 * self.outside + 0.2 * outside
+        self.add(X, y)
 
     def read(self, A, b):
         cut = len(A) - len(A) % self.block_rows
@@ -237,6 +257,19 @@ def test_the_design_is_read_to_its_end():
     assert any(one.n_new for one in found)
     assert {one.share > 0 for one in found} == {False, True}
     assert {one.mixed for one in found} == {False, True}
+
+
+@pytest.mark.parametrize("fit_intercept", [False, True])
+@pytest.mark.parametrize("n", [60, 300, 900])
+@pytest.mark.parametrize("d", [1, 5])
+def test_sparse_rows_that_wait_are_standardized_however_many_they_are(n, d, fit_intercept):
+    rng = np.random.default_rng(n)
+    A = 100 * rng.standard_normal((n, d)) * (rng.random((n, d)) < 0.3)
+    b = A @ np.ones(d) + rng.standard_normal(n)
+    options = {"fit_intercept": fit_intercept, "standardize": True}
+    model = RidgeStream("tracked", sketch_size=8, **options).update(sparse.csr_array(A), b)
+    exact = RidgeStream("exact", **options).update(A, b).solve(3.0)
+    assert norm(model.solve(3.0) - exact) <= 1e-10 * norm(exact)
 
 
 # Bits

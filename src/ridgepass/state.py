@@ -187,13 +187,18 @@ class State:
             self._feed(batch)
 
     def _feed(self, batch: Batch) -> None:
-        self.intake.settle(self.sketch.centres, self.sketch.mass if self.sketch.centres else 0.0)
+        self._settle_intake()
         for block in self.intake.feed(batch):
             if block.rescaling is not None:
                 self._rescale(block.rescaling)
             self._take(block)
             self.sketch.settle(self.moments.cross)
-            self.intake.settle(self.sketch.centres, self.sketch.mass if self.sketch.centres else 0.0)
+            self._settle_intake()
+
+    def _settle_intake(self) -> None:
+        """Tell the intake in which form the next block may come."""
+        centres = self.sketch.centres
+        self.intake.settle(centres, self.sketch.mass if centres else 0.0)
 
     def _take(self, block: Block) -> None:
         """Take in one block."""

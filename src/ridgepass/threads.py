@@ -1,10 +1,11 @@
 """Work on all cores: pieces of our own, with one BLAS thread each.
 
-BLAS's own threads do not serve here. NumPy and SciPy each bring a BLAS, whose threads go on spinning
-after a product on the core that the other's need (products of the two by turns took twice as long
-on two cores), and what is no product runs on one core anyway. So work is cut into pieces for threads
-of our own, as many as BLAS may have: ``OPENBLAS_NUM_THREADS`` and `threadpoolctl.threadpool_limits`
-hold here too. How it is cut never depends on their number, and so the result does not either.
+BLAS's own threads do not serve here. NumPy and SciPy each bring a BLAS, whose threads go on
+spinning after a product, on the core that the other's need: products of the two by turns took twice
+as long on two cores. And what is no product runs on one core anyway. So work is cut into pieces for
+threads of our own, as many as BLAS may have: ``OPENBLAS_NUM_THREADS`` and
+`threadpoolctl.threadpool_limits` hold here too. How it is cut never depends on their number, and so
+the result does not either.
 """
 
 import os
@@ -17,20 +18,14 @@ from typing import Any, TypeVar
 
 from threadpoolctl import ThreadpoolController
 
+MOST_THREADS = 256  # they are made when they are needed
 T = TypeVar("T")
 Piece = TypeVar("Piece")
 
 
-class _Holder(threading.local):
-    """Whether this thread has BLAS kept to one thread, and how many it had before."""
-
-    holds = False
-    n_threads = 1
-
-
-_holder = _Holder()
 # The number of BLAS threads belongs to the process: two that set it would put back each other's.
 _lock = threading.RLock()
+_n_threads = 1  # that BLAS had before it was kept to one; of whoever holds the lock
 
 
 def alone(action: Callable[[], T]) -> T:
@@ -39,16 +34,13 @@ def alone(action: Callable[[], T]) -> T:
     Small eigenproblems and factorisations are faster so: on two threads they took three to six
     times as long. A call, not a context manager: an interrupt may leave a generator with the lock.
     """
+    global _n_threads
+    if _lock._is_owned():  # type: ignore[attr-defined]  # as `threading.Condition` asks
+        return action()
     with _lock:
-        if _holder.holds:
-            return action()
-        _holder.n_threads = max(pool["num_threads"] for pool in _blas().info())
+        _n_threads = max(pool["num_threads"] for pool in _blas().info())
         with one_blas_thread():
-            try:
-                _holder.holds = True
-                return action()
-            finally:
-                _holder.holds = False
+            return action()
 
 
 def each(task: Callable[[Piece], None], pieces: Iterable[Piece]) -> None:
@@ -71,7 +63,7 @@ def _spread(task: Callable[[Piece], None], pieces: list[Piece]) -> None:
 
     others: list[Future[None]] = []
     try:
-        for _ in range(min(_holder.n_threads, len(pieces)) - 1):
+        for _ in range(min(_n_threads, len(pieces)) - 1):
             try:
                 others.append(_workers().submit(work))
             except RuntimeError:  # the interpreter shuts down: no new threads
@@ -91,7 +83,7 @@ def one_blas_thread() -> AbstractContextManager[Any]:
 
 @cache
 def _blas() -> ThreadpoolController:
-    import scipy.linalg.blas  # noqa: F401, PLC0415  (NumPy's and SciPy's are both there then)
+    import scipy.linalg.blas  # noqa: F401  (NumPy's and SciPy's are both there then)
 
     pools: ThreadpoolController = ThreadpoolController().select(user_api="blas")
     return pools
@@ -99,13 +91,13 @@ def _blas() -> ThreadpoolController:
 
 @cache
 def _workers() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(os.cpu_count() or 1, thread_name_prefix="ridgepass")
+    return ThreadPoolExecutor(MOST_THREADS, thread_name_prefix="ridgepass")
 
 
 def _after_fork() -> None:
-    """Begin anew in a child: it has none of the threads, and perhaps a lock that one of them held."""
-    global _lock, _holder
-    _lock, _holder = threading.RLock(), _Holder()
+    """Begin anew in a child: it has none of the threads, and perhaps a lock that one held."""
+    global _lock
+    _lock = threading.RLock()
     _workers.cache_clear()
 
 

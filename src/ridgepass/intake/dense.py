@@ -9,6 +9,7 @@ from ridgepass.blocks import Block
 from ridgepass.centring import Mean, shift_factor
 from ridgepass.intake.base import Batch, Intake
 from ridgepass.kernels import (
+    CONVERSION_PANEL,
     Float64,
     Rows,
     add_column_sums,
@@ -156,7 +157,6 @@ class DenseIntake(Intake):
         if batch.origin is not None:
             reference = np.subtract(reference, batch.origin, dtype=np.float64)
 
-
         def copy(span: slice) -> None:
             if self.centre:
                 np.subtract(chunk[span], reference, out=taken[span], casting="same_kind")
@@ -229,13 +229,15 @@ class DenseIntake(Intake):
         if roots is not None:  # over the largest, since weights may exceed the dtype
             shares = (self._weights[:n_rows] / self._weights[:n_rows].max()).astype(self.dtype)
 
-        def add_up(span: slice) -> None:
-            inside = rows[:, span]
-            offset[span] = shares @ inside
-            if roots is None:
-                squares[span] = np.einsum("ij,ij->j", inside, inside)
-            else:
-                squares[span] = column_squares(inside, self._weights[:n_rows])
+        def add_up(piece: slice) -> None:
+            for start in range(piece.start, piece.stop, CONVERSION_PANEL):  # twice from the cache
+                span = slice(start, min(start + CONVERSION_PANEL, piece.stop))
+                inside = rows[:, span]
+                offset[span] = shares @ inside
+                if roots is None:
+                    squares[span] = np.einsum("ij,ij->j", inside, inside)
+                else:
+                    squares[span] = column_squares(inside, self._weights[:n_rows])
 
         each(add_up, pieces(self.n_features, 16 * n_rows))
         offset /= float(shares.sum(dtype=np.float64))

@@ -25,7 +25,6 @@ from ridgepass.probes import Probes
 from ridgepass.sketch.base import LowRank, Sketch
 from ridgepass.sketch.frequent_directions import IncrementalSVD
 from ridgepass.sketch.tracked_covariance import (
-    SMALLEST_NORMAL,
     Followed,
     MixedRows,
     TrackedCovariance,
@@ -37,7 +36,7 @@ from ridgepass.snapshot import Kept, array, entry, part, put_each, take, take_ea
 from ridgepass.threads import each
 
 # Rows of a block, at most, and as a multiple of the sketch size: thin products are slow, but where
-# there are very many columns a block must not outweigh the sketch, nor leave the cache.
+# there are very many columns a block must not outweigh the sketch by much.
 MOST_ROWS = 768
 MOST_SKETCHES = 6
 START_ROWS, START_SKETCHES = 128, 2
@@ -46,13 +45,14 @@ BLOCK_BYTES = 3 << 23
 SPARSE_ROWS = 4096
 # Starting points move, and the basis turns, when the rows have grown by so much.
 MOVE_GROWTH = 1.1
-TURN_GROWTH = 2.5
+TURN_GROWTH = 2.0
 SPARSE_MOVE_GROWTH = 1.25  # sparse rows cost little beside a move
 # A block is new if its share of squares outside the basis is this many times the running share of
 # the blocks before, and a little more.
 NEW_FACTOR = 2.0
 NEW_SHARE = 0.02
-LEAST_NEW = 1e-6  # relative to each row's square: what is less is no direction of its own
+# Squares outside others that are no direction of its own, of a row's; and rows that count as none.
+LEAST_NEW, LEAST_SQUARE = 1e-6, 1e-200
 FADING = 0.2  # weight of the latest block in that share
 # The diagonal's share of the tail is one of so many, and stays unless another fits better by far.
 LEVELS = 5
@@ -377,7 +377,8 @@ class TrackedSubspace(Sketch):
         if len(block) > self._start_rows + 1:  # more take too long
             twin = copy.deepcopy(self)
             twin.absorb(block)
-            return twin.covariance(Block.of(start.rows[:0]), columns)
+            found = twin.covariance(Block.of(start.rows[:0]))
+            return found if columns is None else found.rescaled(columns, twin.diagonal)
         # All of the waiting rows, so that nothing is lost.
         gram, cancelled = start.gram(block, exact=True, columns=columns)
         values, vectors = top_eigenpairs(gram, len(gram))
@@ -503,16 +504,23 @@ class TrackedSubspace(Sketch):
         squares = block.column_squares()
         mass = float(squares.sum())
         products = block.products(self.points)
-        outside = self._outside(products, mass)
+        inner = self._inner(products)
+        outside = _outside(inner, mass)
         if outside > NEW_FACTOR * self.outside + NEW_SHARE:
             self._turn(block, products[:, : self.sketch_size])
             products = block.products(self.points)
-            outside = self._outside(products, mass)
+            inner = self._inner(products)
+            outside = _outside(inner, mass)
         self.outside = (1 - FADING) * self.outside + FADING * outside
         self.diagonal += squares
-        inside = products[:, : self.sketch_size].astype(np.float64)
-        self.middle += inside.T @ inside
+        self.middle += inner
         return self._add(block, products, self.images)
+
+    def _inner(self, products: Rows) -> Rows:
+        """Return what a block adds to M, given its products with the points."""
+        inside = products[:, : self.sketch_size]
+        inner: Rows = inside.T @ inside
+        return inner
 
     def _add(self, block: Block, products: Rows, images: Rows) -> Float64:
         """Add a block to images, of points that it has been multiplied by; return its Aᵀb."""
@@ -526,11 +534,6 @@ class TrackedSubspace(Sketch):
         if self.n_recent == COLLECT_EVERY:
             self._collect()
         return cross
-
-    def _outside(self, products: Rows, mass: float) -> float:
-        """Return a block's share of squares outside the basis."""
-        inside = products[:, : self.sketch_size]
-        return 1.0 - float(np.vdot(inside, inside)) / mass if mass > 0 else 0.0
 
     def _begin(self, start: IncrementalSVD, block: Block) -> Float64:
         """Take in a block while all rows may fit; follow as soon as they no longer do."""
@@ -556,7 +559,8 @@ class TrackedSubspace(Sketch):
             np.multiply(start.rows, roots, out=self.images[:size])
             self.middle = np.diag(start.squares)
             # What later rows leave outside, not these, which have made the basis.
-            self.outside = max(_outside_others(gram, size), 1 - float(start.squares.sum()) / self.mass)
+            of_these = 1.0 - float(start.squares.sum()) / self.mass
+            self.outside = max(_outside_others(gram, size), of_these)
             self.start = None
             self._learn_share(start.squares, kept)
 
@@ -756,11 +760,10 @@ class TrackedSubspace(Sketch):
         # The probes have these rows already.
         stop, mass = self._starts.stop, float(start.squares.sum())
         products = block.products(self.points[:stop])
-        if self._outside(products, mass) > NEW_FACTOR * self.outside + NEW_SHARE:
+        if _outside(self._inner(products), mass) > NEW_FACTOR * self.outside + NEW_SHARE:
             self._turn(block, products[:, : self.sketch_size])
             products = block.products(self.points[:stop])
-        inside = products[:, : self.sketch_size].astype(np.float64)
-        self.middle += inside.T @ inside
+        self.middle += self._inner(products)
         block.add_images(self.images[:stop], products)
 
     def _join_from_start(self, start: IncrementalSVD, other: Self) -> None:
@@ -801,17 +804,26 @@ class TrackedSubspace(Sketch):
         self.n_turns += 1
 
 
+def _outside(inner: Rows, mass: float) -> float:
+    """Return a block's share of squares outside the basis, given what it adds to M."""
+    return 1.0 - float(inner.trace(dtype=np.float64)) / mass if mass > 0 else 0.0
+
+
 def _outside_others(gram: Float64, size: int) -> float:
     """Return the share of squares that some rows have outside the span of ``size`` others.
 
     Of rows whose Gram matrix is given, those others are taken at even distances.
     """
+    gram = gram / float(np.diagonal(gram).max())
+    there = np.diagonal(gram) > LEAST_SQUARE
+    squares, gram = np.diagonal(gram)[there], gram[np.ix_(there, there)]
+    unit = 1 / np.sqrt(squares)
     chosen = np.zeros(len(gram), dtype=bool)
     chosen[np.linspace(0, len(gram) - 1, min(size, len(gram) // 2)).astype(int)] = True
-    unit = 1 / np.sqrt(np.maximum(np.diagonal(gram), SMALLEST_NORMAL))
+    if not chosen.any():
+        return 1.0
     scaled = gram * np.outer(unit, unit)
-    held = scaled[np.ix_(chosen, chosen)] + LEAST_NEW * np.eye(int(chosen.sum()))
-    inside = solve(held, scaled[np.ix_(chosen, ~chosen)], assume_a="pos")
-    squares = np.diagonal(gram)[~chosen]
-    left = 1 - np.einsum("ij,ij->j", inside, scaled[np.ix_(chosen, ~chosen)])
-    return float(np.clip(left, 0.0, 1.0) @ squares) / max(float(squares.sum()), SMALLEST_NORMAL)
+    crossed = scaled[np.ix_(chosen, ~chosen)]
+    held = scaled[np.ix_(chosen, chosen)] + LEAST_NEW * np.eye(len(crossed))
+    left = 1 - np.einsum("ij,ij->j", crossed, solve(held, crossed, assume_a="pos"))
+    return float(np.clip(left, 0.0, 1.0) @ squares[~chosen] / squares[~chosen].sum())

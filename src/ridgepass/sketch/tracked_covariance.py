@@ -637,7 +637,8 @@ def _thin(matrix: Rows, vectors: Rows) -> Float64:
         _by_columns(matrix[:, span], columns[:, span], parts[index])
 
     each(multiply, range(len(spans)))
-    return parts.sum(axis=0, dtype=np.float64).T
+    found: Float64 = parts.sum(axis=0, dtype=np.float64).T
+    return found
 
 
 def _thin_transposed(matrix: Rows, weights: Rows) -> Float64:
