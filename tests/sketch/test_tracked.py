@@ -598,10 +598,10 @@ def test_no_more_bytes_are_held_than_was_said(n_targets, n_probes, dtype):
         (100, 64, 384),
         (100, 500, 768),
         (100, 1000, 1000),
-        (10**6, 2, 6),
-        (10**6, 64, 99),
-        (10**4, 64, 384),
-        (10**5, 256, 415),
+        (10**6, 2, 5),
+        (10**6, 64, 67),
+        (10**4, 64, 378),
+        (10**5, 256, 287),
     ],
 )
 def test_blocks_are_neither_thin_nor_longer_than_a_few_sketches(n_features, size, rows):

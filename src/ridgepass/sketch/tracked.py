@@ -68,7 +68,7 @@ LEAST_PROBES = 8
 
 def tracked_block(n_features: int, sketch_size: int, dtype: np.dtype[Any]) -> int:
     """Return how many dense rows make a block."""
-    wide = BLOCK_BYTES // (n_features * dtype.itemsize) + 3 * sketch_size // 2
+    wide = BLOCK_BYTES // (n_features * dtype.itemsize) + sketch_size
     return max(sketch_size, min(wide, MOST_ROWS, MOST_SKETCHES * sketch_size))
 
 
@@ -690,7 +690,7 @@ class TrackedSubspace(Sketch):
             points, probes = self.points[self._probes], slice(self.n_starts, None)
             weights = values.astype(self.dtype) * product(points, self.basis)
             lost = 0.0
-            for span in panels(self.n_features, panel_width(self.sketch_size)):
+            for span in panels(self.n_features, panel_width(8 * self.n_probes)):
                 image = self.further[probes, span] + self.images[self._followed][probes, span]
                 image -= weights @ self.basis[:, span]
                 lost += float(np.square(image / unit).sum()) / self.n_probes
