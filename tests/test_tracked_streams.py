@@ -25,7 +25,7 @@ class Reading:
 
     def __init__(self, d, size, n_targets, alpha=None, n_probes=24):
         self.d, self.size, self.alpha, self.n = d, size, alpha, 0
-        self.block_rows = max(size, min(768, 6 * size))
+        self.block_rows = max(size, min(384, 6 * size))
         self.probes = Probes.draw(n_probes, d, np.dtype(float)).points
         self.K, self.c = np.zeros((d, d)), np.zeros((d, n_targets))  # of which only parts are known
         self.mixing = np.eye(n_targets)
@@ -78,25 +78,14 @@ class Reading:
         values, vectors = np.linalg.eigh(matrix)
         return values[::-1][: self.size], vectors[:, ::-1][:, : self.size]
 
-    def begin(self, X):
+    def begin(self):
         values = np.linalg.eigvalsh(self.K)[::-1]
         if len(values) <= self.size or values[self.size] <= 64 * 2.0**-53 * values[0]:
             return
         values, self.V = self.leading(self.K)
         self.Y, self.M = self.V * values, np.diag(values)
-        self.outside = max(self.outside_others(X), 1 - values.sum() / np.trace(self.K))
+        self.outside = 1 - values.sum() / np.trace(self.K)
         self.learn_share(values)
-
-    def outside_others(self, X):
-        """The share of squares of some rows of the first block outside the span of others."""
-        norms = np.linalg.norm(X, axis=1)
-        chosen = np.isin(
-            np.arange(len(X)), np.linspace(0, len(X) - 1, min(self.size, len(X) // 2)).astype(int)
-        )
-        units, others = (X / norms[:, None])[chosen], (X / norms[:, None])[~chosen]
-        inside = np.linalg.solve(units @ units.T + 1e-6 * np.eye(len(units)), units @ others.T)
-        left = 1 - ((units @ others.T) * inside).sum(axis=0)
-        return np.average(np.clip(left, 0, 1), weights=np.square(norms[~chosen]))
 
     def learn_share(self, values):
         self.due_share = int(3 * self.n) + 1
@@ -156,31 +145,22 @@ class Reading:
 
     def take(self, X, y):
         if self.V is None:
-            step = max(2 * self.size, 128)
-            for start in range(0, len(X), step):
-                part = slice(start, start + step)
-                if self.V is None:
-                    self.add(X[part], y[part])
-                    self.begin(X[part])
-                else:
-                    self.follow(X[part], y[part])
+            self.add(X, y)
+            self.begin()
             self.n += len(X)
             self.due_turn = int(2 * self.n) + 1
         else:
-            self.follow(X, y)
+            outside = 1 - np.square(X @ self.V).sum() / np.square(X).sum()
+            if outside > 2 * self.outside + 0.02:
+                self.turn(X)
+                outside = 1 - np.square(X @ self.V).sum() / np.square(X).sum()
+            self.outside = 0.8 * self.outside + 0.2 * outside
+            self.add(X, y)
             self.n += len(X)
         if self.V is not None and self.n >= self.due_turn:
             self.turn()
         if self.V is not None and self.n >= self.due_move:
             self.move()
-
-    def follow(self, X, y):
-        outside = 1 - np.square(X @ self.V).sum() / np.square(X).sum()
-        if outside > 2 * self.outside + 0.02:
-            self.turn(X)
-            outside = 1 - np.square(X @ self.V).sum() / np.square(X).sum()
-        self.outside = 0.8 * self.outside + 0.2 * outside
-        self.add(X, y)
 
     def read(self, A, b):
         cut = len(A) - len(A) % self.block_rows

@@ -9,21 +9,15 @@ from ridgepass.blocks import Block
 from ridgepass.centring import Mean, shift_factor
 from ridgepass.intake.base import Batch, Intake
 from ridgepass.kernels import (
-    CONVERSION_PANEL,
     Float64,
     Rows,
     add_column_sums,
     apply_transposed,
     column_squares,
     is_sparse,
-    panels,
-    pieces,
     unit_roundoff,
 )
 from ridgepass.snapshot import array
-from ridgepass.threads import each
-
-PIECE = 1 << 20  # numbers that a thread copies at a time
 
 
 class DenseIntake(Intake):
@@ -53,20 +47,15 @@ class DenseIntake(Intake):
         """Yield each block that is full now; whole blocks that need no change are views."""
         rows = batch.rows
         as_is = not is_sparse(rows) and rows.dtype == self.dtype and rows.flags.c_contiguous
-        as_is = as_is and batch.weights is None and batch.origin is None
+        plain = as_is and batch.weights is None and not self.touches_rows
         for here in self._pieces_of(batch):
-            whole = as_is and self.filled == 0 and here.stop - here.start == self.block_rows
-            if whole and not self.touches_rows:
+            if plain and self.filled == 0 and here.stop - here.start == self.block_rows:
                 self.weight += self.block_rows
                 yield Block(rows[here], batch.targets[here])
-                continue
-            block = self._finish_view(batch, here) if whole and self.as_they_are else None
-            if block is None:
+            else:
                 self._keep(batch, here)
                 if self.filled == self.block_rows:
-                    block = self._finish()
-            if block is not None:
-                yield block
+                    yield self._finish()
 
     def pending(self) -> Block:
         """Return the waiting rows with centring and weights left implicit."""
@@ -156,16 +145,12 @@ class DenseIntake(Intake):
         reference = self.reference
         if batch.origin is not None:
             reference = np.subtract(reference, batch.origin, dtype=np.float64)
-
-        def copy(span: slice) -> None:
-            if self.centre:
-                np.subtract(chunk[span], reference, out=taken[span], casting="same_kind")
-            else:
-                taken[span] = chunk[span]
-            if self.scaling is not None:
-                np.divide(taken[span], self.scaling.units, out=taken[span], casting="same_kind")
-
-        each(copy, panels(len(chunk), max(1, PIECE // self.n_features)))
+        if self.centre:
+            np.subtract(chunk, reference, out=taken, casting="same_kind")
+        else:
+            taken[:] = chunk
+        if self.scaling is not None:
+            np.divide(taken, self.scaling.units, out=taken, casting="same_kind")
         self._keep_targets(batch, here)
         if self.standardizes:
             weights = self._weights[self.filled : self.filled + len(chunk)]
@@ -202,59 +187,40 @@ class DenseIntake(Intake):
     def _finish(self) -> Block:
         """Return the full block, centred and weighted."""
         if self.centre and not self.standardizes and self.implicit:
-            block = self._finish_implicitly(self._rows[: self.filled])
+            block = self._finish_implicitly()
             if block is not None:
                 return block
         return self._finish_in_place()
 
-    def _finish_view(self, batch: Batch, here: slice) -> Block | None:
-        """Return a whole block of a batch without a copy of its rows, if that can be."""
-        self._begin_block()
-        self._keep_targets(batch, here)
-        self.filled = self.block_rows
-        block = self._finish_implicitly(batch.rows[here])
-        self.filled = 0
-        return block
-
-    def _finish_implicitly(self, rows: Rows) -> Block | None:
+    def _finish_implicitly(self) -> Block | None:
         """Return the full block with its mean still in the rows, and its weights beside them.
 
         That saves two looks at all rows, and half of the digits are at most lost to it. None where
         the mean is larger than that: rows have moved far since the block began. Sums in the rows'
         own dtype err by less than a rounding of each row does, as they are divided by their number.
         """
-        n_rows, weight, roots = self.filled, self.waiting_weight, self._roots()
-        shares, offset = np.ones(n_rows, self.dtype), np.empty(self.n_features)
-        squares = np.empty(self.n_features)
-        if roots is not None:  # over the largest, since weights may exceed the dtype
+        n_rows, weight = self.filled, self.waiting_weight
+        rows, roots = self._rows[:n_rows], self._roots()
+        if roots is None:
+            shares = np.ones(n_rows, self.dtype)
+            squares = np.einsum("ij,ij->j", rows, rows).astype(np.float64)
+        else:  # over the largest, since weights may exceed the dtype
             shares = (self._weights[:n_rows] / self._weights[:n_rows].max()).astype(self.dtype)
-
-        def add_up(piece: slice) -> None:
-            for start in range(piece.start, piece.stop, CONVERSION_PANEL):  # twice from the cache
-                span = slice(start, min(start + CONVERSION_PANEL, piece.stop))
-                inside = rows[:, span]
-                offset[span] = shares @ inside
-                if roots is None:
-                    squares[span] = np.einsum("ij,ij->j", inside, inside)
-                else:
-                    squares[span] = column_squares(inside, self._weights[:n_rows])
-
-        each(add_up, pieces(self.n_features, 16 * n_rows))
-        offset /= float(shares.sum(dtype=np.float64))
+            squares = column_squares(rows, self._weights[:n_rows])
+        offset: Float64 = (shares @ rows).astype(np.float64) / float(shares.sum(dtype=np.float64))
         squares = np.maximum(squares - weight * np.square(offset), 0.0)
         if not weight * float(offset @ offset) <= float(squares.sum()):
             return None
         mean, shift = self._mean(offset), self._shift(offset)
         n_shifts = int(shift is not None)
         if shift is not None:
-            shift = shift.astype(self.dtype)
-            squares += np.square(shift[0], dtype=np.float64)
+            self._rows[n_rows] = shift[0]
+            squares += np.square(shift[0])
         block = Block(
-            rows,
+            self._rows[: n_rows + n_shifts],
             self._centred_targets(n_shifts),
             factors=roots,
             mean=offset.astype(self.dtype)[None],
-            shift=shift,
             n_shifts=n_shifts,
             squares=squares,
         )

@@ -5,7 +5,7 @@ import math
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
-from scipy.linalg import block_diag, solve
+from scipy.linalg import block_diag
 
 from ridgepass.blocks import Block
 from ridgepass.kernels import (
@@ -16,7 +16,6 @@ from ridgepass.kernels import (
     is_sparse,
     mix_into,
     panels,
-    product,
     stacked_gram,
     top_eigenpairs,
     unit_roundoff,
@@ -33,13 +32,11 @@ from ridgepass.sketch.tracked_covariance import (
     panel_width,
 )
 from ridgepass.snapshot import Kept, array, entry, part, put_each, take, take_each
-from ridgepass.threads import each
 
 # Rows of a block, at most, and as a multiple of the sketch size: thin products are slow, but where
-# there are very many columns a block must not outweigh the sketch by much.
-MOST_ROWS = 768
+# there are very many columns a block must not outweigh the sketch, nor leave the cache.
+MOST_ROWS = 384
 MOST_SKETCHES = 6
-START_ROWS, START_SKETCHES = 128, 2
 BLOCK_BYTES = 3 << 23
 # Sparse blocks cost a few passes over dense vectors each, however few entries they have.
 SPARSE_ROWS = 4096
@@ -51,8 +48,6 @@ SPARSE_MOVE_GROWTH = 1.25  # sparse rows cost little beside a move
 # the blocks before, and a little more.
 NEW_FACTOR = 2.0
 NEW_SHARE = 0.02
-# Squares outside others that are no direction of its own, of a row's; and rows that count as none.
-LEAST_NEW, LEAST_SQUARE = 1e-6, 1e-200
 FADING = 0.2  # weight of the latest block in that share
 # The diagonal's share of the tail is one of so many, and stays unless another fits better by far.
 LEVELS = 5
@@ -68,7 +63,7 @@ LEAST_PROBES = 8
 
 def tracked_block(n_features: int, sketch_size: int, dtype: np.dtype[Any]) -> int:
     """Return how many dense rows make a block."""
-    wide = BLOCK_BYTES // (n_features * dtype.itemsize) + sketch_size
+    wide = BLOCK_BYTES // (n_features * dtype.itemsize)
     return max(sketch_size, min(wide, MOST_ROWS, MOST_SKETCHES * sketch_size))
 
 
@@ -136,7 +131,6 @@ class TrackedSubspace(Sketch):
         "due_share",
     )
     needs_targets: ClassVar[bool] = True
-    threads_itself: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -200,14 +194,6 @@ class TrackedSubspace(Sketch):
             return 0.0
         longest = max(self.block_rows, self.sparse_block_rows if self._order == "F" else 0) + 1
         return (4 * math.sqrt(longest) + 2) * unit_roundoff(self.dtype)
-
-    @property
-    def _start_rows(self) -> int:
-        """Rows to take in together while all may still fit: more cost more, each.
-
-        And fewer would be fitted so well by the basis that the next block looked new.
-        """
-        return max(START_SKETCHES * self.sketch_size, START_ROWS)
 
     @property
     def centres(self) -> bool:
@@ -288,7 +274,7 @@ class TrackedSubspace(Sketch):
             cross = self._take(block)
         else:
             cross = np.zeros((self.n_features, block.targets.shape[1]))
-            for piece in block.pieces(self._start_rows):
+            for piece in block.pieces(max(self.sketch_size, MOST_ROWS)):
                 if self.start is None:
                     cross += self._take(piece)
                 else:
@@ -374,7 +360,7 @@ class TrackedSubspace(Sketch):
         """Return K itself, for rows that are few or have few directions."""
         if not len(block):
             return start.covariance(block, columns)
-        if len(block) > self._start_rows + 1:  # more take too long
+        if len(block) > max(self.sketch_size, MOST_ROWS) + 1:  # more take too long
             twin = copy.deepcopy(self)
             twin.absorb(block)
             found = twin.covariance(Block.of(start.rows[:0]))
@@ -504,23 +490,16 @@ class TrackedSubspace(Sketch):
         squares = block.column_squares()
         mass = float(squares.sum())
         products = block.products(self.points)
-        inner = self._inner(products)
-        outside = _outside(inner, mass)
+        outside = self._outside(products, mass)
         if outside > NEW_FACTOR * self.outside + NEW_SHARE:
             self._turn(block, products[:, : self.sketch_size])
             products = block.products(self.points)
-            inner = self._inner(products)
-            outside = _outside(inner, mass)
+            outside = self._outside(products, mass)
         self.outside = (1 - FADING) * self.outside + FADING * outside
         self.diagonal += squares
-        self.middle += inner
+        inside = products[:, : self.sketch_size].astype(np.float64)
+        self.middle += inside.T @ inside
         return self._add(block, products, self.images)
-
-    def _inner(self, products: Rows) -> Rows:
-        """Return what a block adds to M, given its products with the points."""
-        inside = products[:, : self.sketch_size]
-        inner: Rows = inside.T @ inside
-        return inner
 
     def _add(self, block: Block, products: Rows, images: Rows) -> Float64:
         """Add a block to images, of points that it has been multiplied by; return its Aᵀb."""
@@ -534,6 +513,11 @@ class TrackedSubspace(Sketch):
         if self.n_recent == COLLECT_EVERY:
             self._collect()
         return cross
+
+    def _outside(self, products: Rows, mass: float) -> float:
+        """Return a block's share of squares outside the basis."""
+        inside = products[:, : self.sketch_size]
+        return 1.0 - float(np.vdot(inside, inside)) / mass if mass > 0 else 0.0
 
     def _begin(self, start: IncrementalSVD, block: Block) -> Float64:
         """Take in a block while all rows may fit; follow as soon as they no longer do."""
@@ -558,9 +542,7 @@ class TrackedSubspace(Sketch):
             np.divide(start.rows, roots, out=self.points[:size])
             np.multiply(start.rows, roots, out=self.images[:size])
             self.middle = np.diag(start.squares)
-            # What later rows leave outside, not these, which have made the basis.
-            of_these = 1.0 - float(start.squares.sum()) / self.mass
-            self.outside = max(_outside_others(gram, size), of_these)
+            self.outside = 1.0 - float(start.squares.sum()) / self.mass
             self.start = None
             self._learn_share(start.squares, kept)
 
@@ -620,27 +602,22 @@ class TrackedSubspace(Sketch):
             found: Rows = its_first @ self.image[:, span]
             return found if its_second is None else found + its_second @ rows[:, span]
 
-        spans, held = list(panels(self.n_features, width)), None
+        held = None
         if isinstance(tails, float):
             own_tails = np.full(self.n_features, tails, self.dtype)
             tailed = tails * (np.eye(len(along)) - along @ along.T)
         else:
             own_tails = tails.astype(self.dtype)
-            parts: list[Any] = [None] * len(spans)
-
-            def measure(index: int) -> None:
-                span = spans[index]
+            within, tailed = np.zeros_like(along), np.zeros_like(along)
+            for span in panels(self.n_features, width):
                 before = self.basis[:, span]
                 beyond = turned(span) - its_along @ before
                 scaled = beyond * own_tails[span]
-                parts[index] = np.stack([scaled @ before.T, scaled @ beyond.T])
-
-            each(measure, range(len(spans)))
-            within, tailed = np.add.reduce(parts, dtype=np.float64)
+                within += scaled @ before.T
+                tailed += scaled @ beyond.T
             held = within.astype(self.dtype)
         kept = np.empty(self.n_features)
-
-        def turn(span: slice) -> None:
+        for span in panels(self.n_features, width):
             basis, before = turned(span), self.basis[:, span]
             image = its_along @ before
             np.subtract(basis, image, out=image)
@@ -654,8 +631,6 @@ class TrackedSubspace(Sketch):
                 image -= its_taken @ rows[:, span]
             self.points[: self.sketch_size, span] = basis
             self.images[: self.sketch_size, span] = image
-
-        each(turn, spans)
         self.middle = (low + low.T + tailed + tailed.T) / 2
         self._postpone_turn(0 if block is None else block.n_rows)
         if block is None and self.n_rows >= self.due_share:
@@ -687,12 +662,11 @@ class TrackedSubspace(Sketch):
         left = np.maximum(self.diagonal - kept, 0.0)
         unit = float(binary_scales(self.diagonal[:, None])[0])
         if self.n_probes:
-            points, probes = self.points[self._probes], slice(self.n_starts, None)
-            weights = values.astype(self.dtype) * product(points, self.basis)
+            points, factors = self.points[self._probes], values.astype(self.dtype)
             lost = 0.0
-            for span in panels(self.n_features, panel_width(8 * self.n_probes)):
-                image = self.further[probes, span] + self.images[self._followed][probes, span]
-                image -= weights @ self.basis[:, span]
+            for row, point in enumerate(points, start=self.n_starts):  # one by one, for memory
+                image = self._further(slice(row, row + 1))[0]
+                image -= (factors * (self.basis @ point)) @ self.basis
                 lost += float(np.square(image / unit).sum()) / self.n_probes
             self._choose(diagonal_share(left / unit, lost))
         whole = self.diagonal
@@ -760,10 +734,11 @@ class TrackedSubspace(Sketch):
         # The probes have these rows already.
         stop, mass = self._starts.stop, float(start.squares.sum())
         products = block.products(self.points[:stop])
-        if _outside(self._inner(products), mass) > NEW_FACTOR * self.outside + NEW_SHARE:
+        if self._outside(products, mass) > NEW_FACTOR * self.outside + NEW_SHARE:
             self._turn(block, products[:, : self.sketch_size])
             products = block.products(self.points[:stop])
-        self.middle += self._inner(products)
+        inside = products[:, : self.sketch_size].astype(np.float64)
+        self.middle += inside.T @ inside
         block.add_images(self.images[:stop], products)
 
     def _join_from_start(self, start: IncrementalSVD, other: Self) -> None:
@@ -802,28 +777,3 @@ class TrackedSubspace(Sketch):
     def _postpone_turn(self, n_more: int = 0) -> None:
         self.due_turn = int(TURN_GROWTH * (self.n_rows + n_more)) + 1
         self.n_turns += 1
-
-
-def _outside(inner: Rows, mass: float) -> float:
-    """Return a block's share of squares outside the basis, given what it adds to M."""
-    return 1.0 - float(inner.trace(dtype=np.float64)) / mass if mass > 0 else 0.0
-
-
-def _outside_others(gram: Float64, size: int) -> float:
-    """Return the share of squares that some rows have outside the span of ``size`` others.
-
-    Of rows whose Gram matrix is given, those others are taken at even distances.
-    """
-    gram = gram / float(np.diagonal(gram).max())
-    there = np.diagonal(gram) > LEAST_SQUARE
-    squares, gram = np.diagonal(gram)[there], gram[np.ix_(there, there)]
-    unit = 1 / np.sqrt(squares)
-    chosen = np.zeros(len(gram), dtype=bool)
-    chosen[np.linspace(0, len(gram) - 1, min(size, len(gram) // 2)).astype(int)] = True
-    if not chosen.any():
-        return 1.0
-    scaled = gram * np.outer(unit, unit)
-    crossed = scaled[np.ix_(chosen, ~chosen)]
-    held = scaled[np.ix_(chosen, chosen)] + LEAST_NEW * np.eye(len(crossed))
-    left = 1 - np.einsum("ij,ij->j", crossed, solve(held, crossed, assume_a="pos"))
-    return float(np.clip(left, 0.0, 1.0) @ squares[~chosen] / squares[~chosen].sum())

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.linalg import cho_solve, cholesky, solve_triangular
@@ -31,7 +31,6 @@ from ridgepass.kernels import (
     top_eigenpairs,
 )
 from ridgepass.sketch.base import LowRank
-from ridgepass.threads import each
 
 # How much of the tail is taken from E's diagonal for each part of ‖E‖²_F that the variation of that
 # diagonal explains. It did nearly as well as the better of a scalar and a diagonal on all data that
@@ -43,6 +42,7 @@ JITTER = 1e-14  # relative to each diagonal entry: M is positive but for roundin
 LEAST_OUTSIDE = 1e-10
 # Roundings of the largest eigenvalue below which no starting point is kept: K is not known there.
 LEAST_RIDGE = 1e3
+N_STEPS = 1
 SMALLEST_NORMAL = float(np.finfo(np.float64).tiny)
 
 Solve = Callable[[Float64], Float64]
@@ -80,13 +80,15 @@ class MixedRows:
         if self.rough:
             (part,) = self.parts
             scale = binary_scales(weights)
-            found = _thin_transposed(part, (weights / scale).astype(part.dtype)) * scale
+            found = _thin(part.T, (weights / scale).astype(part.dtype)) * scale
         else:
             found = apply_transposed(self.parts, weights)
         return found if self.columns is None else self.columns[:, None] * found
 
-    def walk(self, factor: Float64 | None = None, width: int | None = None) -> "PanelWalk":
-        """Return what yields ``factor``·rows, some columns at a time."""
+    def walk(
+        self, factor: Float64 | None = None, width: int | None = None
+    ) -> Iterator[tuple[slice, Any]]:
+        """Yield ``factor``·rows, some columns at a time."""
         mix = self.mix
         if factor is not None:
             mix = factor if mix is None else factor @ mix
@@ -95,66 +97,29 @@ class MixedRows:
             mix = mix.astype(self.parts[0].dtype) if self.rough else mix
         sizes = [part.shape[0] for part in self.parts]
         cuts = None if mix is None else np.split(mix, np.cumsum(sizes)[:-1], axis=1)
-        return PanelWalk(self, cuts, width or panel_width(max(sizes)))
+        for span in panels(self.parts[0].shape[1], width or panel_width(max(sizes))):
+            if cuts is None:
+                (part,) = self.parts
+                rows = part[:, span] * part.dtype.type(1 / self.unit)
+            else:
+                rows = 0.0
+                for cut, part in zip(cuts, self.parts, strict=True):
+                    chunk = panel(part, span)
+                    rows = rows + ((chunk.T @ cut.T).T if is_sparse(chunk) else cut @ chunk)
+            yield span, rows if self.columns is None else rows * self.columns[span]
 
     def gram(self) -> Float64:
         """Return rows·rowsᵀ: rows are divided before they are multiplied, and so are in range."""
-        walk = self.walk()
-        parts: list[Any] = [None] * len(walk.spans)
-
-        def multiply(index: int) -> None:
-            rows = walk.at(walk.spans[index])
-            rows = rows if self.rough else rows.astype(np.float64, copy=False)
-            parts[index] = (rows @ rows.T).astype(np.float64)  # half the work, as NumPy does it
-
-        each(multiply, range(len(parts)))
-        return np.asarray(sum(parts))
+        total: Any = 0.0
+        for _, rows in self.walk():
+            part = rows if self.rough else rows.astype(np.float64, copy=False)
+            total = total + (part @ part.T).astype(np.float64)  # half the work, as NumPy does it
+        return np.asarray(total)
 
     def rescaled(self, columns: Float64) -> "MixedRows":
         """Return the same with columns multiplied."""
         together = columns if self.columns is None else self.columns * columns
         return replace(self, columns=together, rough=False)
-
-
-@dataclass(frozen=True)
-class PanelWalk:
-    """Rows of a `MixedRows`, some columns at a time.
-
-    Attributes
-    ----------
-    rows : MixedRows
-        What they are of.
-    cuts : list of ndarray or None
-        What its parts are multiplied by, in place of its mix.
-    width : int
-        Columns at a time.
-    """
-
-    rows: MixedRows
-    cuts: list[Float64] | None
-    width: int
-
-    @cached_property
-    def spans(self) -> list[slice]:
-        """The panels."""
-        return list(panels(self.rows.parts[0].shape[1], self.width))
-
-    def at(self, span: slice) -> Any:
-        """Return the rows in some columns."""
-        parts, columns = self.rows.parts, self.rows.columns
-        if self.cuts is None:
-            (part,) = parts
-            found: Any = part[:, span] * part.dtype.type(1 / self.rows.unit)
-        else:
-            found = 0.0
-            for cut, part in zip(self.cuts, parts, strict=True):
-                chunk = panel(part, span)
-                found = found + ((chunk.T @ cut.T).T if is_sparse(chunk) else cut @ chunk)
-        return found if columns is None else found * columns[span]
-
-    def __iter__(self) -> Iterator[tuple[slice, Any]]:
-        for span in self.spans:
-            yield span, self.at(span)
 
 
 @dataclass(frozen=True)
@@ -206,15 +171,6 @@ class Followed:
     largest_tail: float = math.inf
     rounding: float = DOUBLE
     n_sums: int = 0
-
-
-class Outside(NamedTuple):
-    """The sums that τ is made of: a unit u, ‖p‖², ‖Ep‖²/u² and p·Ep/u of all p outside Ω."""
-
-    unit: float
-    points: float
-    images: float
-    both: float
 
 
 class TrackedCovariance:
@@ -303,62 +259,44 @@ class TrackedCovariance:
         return self._solution(gamma, scaled)[0]
 
     def moved(self, alpha: float, cross: Float64) -> tuple[Float64, Float64]:
-        """Return w and h for starting points at the solution for ``alpha``, w of unit length.
-
-        Y is taken for MΩ in solving, which costs no Gram matrix of Y; h is what K̂ makes of w.
-        """
+        """Return w and h for starting points at the solution for ``alpha``, w of unit length."""
         followed, least = self.followed, LEAST_RIDGE * self.followed.rounding
         gamma = max(alpha / followed.unit, least * float(np.diagonal(followed.middle).max()))
-        cross = cross / followed.unit
-        steps, rest = self._from_starts(gamma, cross)
-        if followed.share == 0.0:
-            delta, image = self._step(gamma, cross, steps, rest)
-        else:
-            delta, image = self._step_with_diagonal_tail(gamma, rest)
+        steps, rest = self._from_starts(gamma, cross / followed.unit)
+        delta, image = self._step(gamma, rest)
         point = steps * followed.starts + delta
         norms = column_norms(point)
         per = np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > SMALLEST_NORMAL)
         image = steps * followed.start_images + image
         return per * point, followed.unit * (per * image)
 
-    def _step(
-        self, gamma: float, cross: Float64, steps: Float64, rest: Float64
-    ) -> tuple[Float64, Float64]:
-        """Return δ with (K̂ + γI)δ near ``rest`` = c − t(h + γw), and K̂δ, for a scalar tail.
+    def _step(self, gamma: float, rest: Float64) -> tuple[Float64, Float64]:
+        """Return δ with (K̂ + γI)δ near ``rest``, and K̂δ.
 
-        Everything is made of Ω and Y times w, h and c, and of one look at each the other way.
+        Y is taken for MΩ at first, which costs no Gram matrix of Y, and what that leaves of
+        ``rest`` is solved for once more in the same way.
         """
-        followed = self.followed
-        basis, image, middle = followed.basis, followed.image, followed.middle
-        point, start_image = followed.starts, followed.start_images
-        vectors = np.hstack([point, start_image, cross])
-        along, along_image, along_cross = np.split(basis.project(vectors), 3, axis=1)
-        seen, seen_image, seen_cross = np.split(image.project(vectors), 3, axis=1)
-        inside = along_cross - steps * (along_image + gamma * along)
-        # Y times what is outside Ω, as YΩᵀ is M.
-        beside = seen_cross - steps * (seen_image + gamma * seen) - middle @ inside
-        weights = _dividing(middle + gamma * np.eye(len(middle)))(inside)
-        lifted = basis.lift(np.hstack([along, along_image - seen, inside, weights]))
-        near, error, within, delta = np.split(lifted, 4, axis=1)
-        lifted = image.lift(np.hstack([self._divide(seen), weights, self._divide(beside)]))
-        low, low_within, low_outside = np.split(lifted, 3, axis=1)
-        measured = _sums_outside(point, point - near, start_image - low - error)
-        tail = self._tail(gamma, measured)
-        outside = (rest - within) / (tail + gamma)
-        return delta + outside, low_within + low_outside / (tail + gamma) + tail * outside
-
-    def _step_with_diagonal_tail(self, gamma: float, rest: Float64) -> tuple[Float64, Float64]:
-        """Return the same where the tail is not one number."""
         followed, tails = self.followed, self._tails(gamma)
         basis, image, middle = followed.basis, followed.image, followed.middle
-        size = binary_scales(rest)
-        left = rest / size
-        inside = basis.project(left)
-        weights = _dividing(middle + gamma * np.eye(len(middle)))(inside)
-        outside = self._out(((left - basis.lift(inside)).T / (tails + gamma)).T)
-        tailed = self._out((outside.T * tails).T)
-        low = image.lift(weights + self._divide(image.project(outside)))
-        return size * (basis.lift(weights) + outside), size * (low + tailed)
+        ridges = tails + gamma if isinstance(tails, float) else (tails + gamma)[:, None]
+        within = _dividing(middle + gamma * np.eye(len(middle)))
+        delta, whole, left = np.zeros_like(rest), np.zeros_like(rest), rest
+        for _ in range(N_STEPS):
+            size = binary_scales(left)
+            left = left / size
+            inside = basis.project(left)
+            weights = within(inside)
+            outside = (left - basis.lift(inside)) / ridges
+            if not isinstance(tails, float):
+                outside = self._out(outside)
+            more = basis.lift(weights) + outside
+            tailed = outside * (ridges - gamma)
+            if not isinstance(tails, float):
+                tailed = self._out(tailed)
+            low = image.lift(weights + self._divide(image.project(outside)))
+            delta, whole = delta + size * more, whole + size * (low + tailed)
+            left = rest - whole - gamma * delta
+        return delta, whole
 
     def root(self) -> Float64:
         """Return what makes R of Y such that RᵀR is YᵀM⁻¹Y."""
@@ -455,22 +393,33 @@ class TrackedCovariance:
         return points - lifted[:, :count], left
 
     @cached_property
-    def _measured(self) -> "Outside":
-        """What starting points tell of E."""
+    def _measured(self) -> tuple[float, float, float, float]:
+        """The sums that τ is made of: a unit u, ‖p‖², ‖Ep‖²/u² and p·Ep/u of all p outside Ω.
+
+        p are the starting points.
+        """
         points = self.followed.starts
         if not points.any():
-            return Outside(1.0, 0.0, 0.0, 0.0)
+            return 1.0, 0.0, 0.0, 0.0
         inside, images = self._parts_outside(points, self.followed.start_images)
-        return _sums_outside(points, inside, images)
+        size = float(np.abs(images).max(initial=0.0))
+        scale = size if size > 0 else 1.0
+        images, left = images / scale, float(np.square(inside).sum())
+        return (
+            scale,
+            left if left > LEAST_OUTSIDE * float(np.square(points).sum()) else 0.0,
+            float(np.square(images).sum()),
+            float((inside * images).sum()),
+        )
 
-    def _tail(self, gamma: float, measured: "Outside | None" = None) -> float:
+    def _tail(self, gamma: float) -> float:
         """Return τ, the tail as one number: what solves best for vectors whose solution is known.
 
         (E + γI)u = g + γu =: v, and v/(τ + γ) is nearest to u for τ + γ = ‖v‖²/(u·v). For large γ
         that is the quotient u·g/‖u‖²; for small γ it is ‖g‖²/(u·g), which is larger, as what must
         be solved for is richer in the large directions of E than its solution is.
         """
-        scale, point, image, both = self._measured if measured is None else measured
+        scale, point, image, both = self._measured
         if point > 0 and math.isinf(gamma):
             found = scale * both / point
         elif point > 0 and both + gamma / scale * point > 0:
@@ -613,52 +562,14 @@ class TrackedCovariance:
         return vectors - basis.lift(basis.project(vectors))
 
 
-def _sums_outside(points: Float64, outside: Float64, images: Float64) -> Outside:
-    """Return what some points tell of E, given what lies outside Ω of them, and E times them."""
-    size = float(np.abs(images).max(initial=0.0))
-    unit = size if size > 0 else 1.0
-    images, left = images / unit, float(np.square(outside).sum())
-    return Outside(
-        unit,
-        left if left > LEAST_OUTSIDE * float(np.square(points).sum()) else 0.0,
-        float(np.square(images).sum()),
-        float((outside * images).sum()),
-    )
-
-
 def _thin(matrix: Rows, vectors: Rows) -> Float64:
-    """Return matrix·vectors in their dtype, for few rows of many columns; then in float64."""
-    columns = np.ascontiguousarray(vectors.T)
-    spans = list(panels(matrix.shape[1], panel_width(len(matrix))))
-    parts = np.empty((len(spans), len(columns), len(matrix)), matrix.dtype)
-
-    def multiply(index: int) -> None:
-        span = spans[index]
-        _by_columns(matrix[:, span], columns[:, span], parts[index])
-
-    each(multiply, range(len(spans)))
-    found: Float64 = parts.sum(axis=0, dtype=np.float64).T
+    """Return matrix·vectors in their dtype, then in float64; a few vectors one by one."""
+    if vectors.shape[1] > FEW_VECTORS:
+        return (matrix @ vectors).astype(np.float64)
+    found = np.empty((matrix.shape[0], vectors.shape[1]))
+    for column, vector in enumerate(np.ascontiguousarray(vectors.T)):
+        found[:, column] = matrix @ vector
     return found
-
-
-def _thin_transposed(matrix: Rows, weights: Rows) -> Float64:
-    """Return matrixᵀ·weights in the same way."""
-    rows, found = np.ascontiguousarray(weights.T), np.empty((weights.shape[1], matrix.shape[1]))
-
-    def multiply(span: slice) -> None:
-        _by_columns(matrix[:, span].T, rows, found[:, span])
-
-    each(multiply, panels(matrix.shape[1], panel_width(len(matrix))))
-    return found.T
-
-
-def _by_columns(matrix: Rows, vectors: Rows, out: Rows) -> None:
-    """Set each row of ``out`` to matrix·vector; a few of them one by one, which is faster."""
-    if len(vectors) > FEW_VECTORS:
-        out[:] = vectors @ matrix.T
-    else:
-        for row, vector in zip(out, vectors, strict=True):
-            row[:] = matrix @ vector
 
 
 def panel_width(n_rows: int) -> int:
