@@ -22,7 +22,7 @@ def test_the_demo_prints_error_certificate_time_and_memory():
     for name in ("FDrr", "RFDrr", "tracked", "2 passes", "4 passes"):
         row = rows[name]
         assert 0 < row["error"] <= row["certified"]
-        assert 0 < row["estimate"] <= row["certified"]
+        assert row["error"] / 5 < row["estimate"] < 5 * row["error"]
         assert row["model"] < rows["rr, exact"]["model"]
     certified = [rows[name]["certified"] for name in ("4 passes", "2 passes", "tracked")]
     assert certified == sorted(certified)

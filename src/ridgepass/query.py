@@ -66,16 +66,6 @@ def _with_pending(
     return probes.including(block)
 
 
-def within_bounds(
-    estimate: Float64 | None, norms: Float64, absolute: Float64, relative: Float64
-) -> tuple[Float64 | None, Float64 | None]:
-    """Return an estimate of ‖x̂ − x‖ and of ‖x̂ − x‖/‖x‖, neither above its bound; None for none."""
-    if estimate is None:
-        return None, None
-    estimate = np.fmin(estimate, absolute)
-    return estimate, np.fmin(known(over(estimate, norms)), relative)
-
-
 @dataclass(frozen=True)
 class Query:
     """A factorised sketch with the rows of an unfinished block, and what is known of its rounding.
@@ -246,7 +236,6 @@ class Query:
         offset = self._intercept_error(norms, absolute)
         energy = np.hypot(energy + longest * slack, math.sqrt(self.weight) * offset)
         estimate = self._estimate(alpha, coef, probed)
-        estimates = within_bounds(estimate, norms, known(absolute), known(relative))
         return Certificate(
             alpha=alpha,
             covariance_bound=self.solver.covariance_error(alpha) + self.moved,
@@ -260,8 +249,8 @@ class Query:
             n_features=len(coef),
             confidence=confidence if by_probes else 1.0,
             rests_on=rests_on,
-            estimate=estimates[0],
-            relative_estimate=estimates[1],
+            estimate=estimate,
+            relative_estimate=None if estimate is None else known(over(estimate, norms)),
             widths=Widths(widths, unchanged),
             remark=self.remark,
         )

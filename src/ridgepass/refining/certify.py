@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 
 from ridgepass.kernels import TINY, Float64, binary_scales, column_norms, underflow
-from ridgepass.query import RESIDUAL_DOUBT, Probed, Query, within_bounds
+from ridgepass.query import RESIDUAL_DOUBT, Probed, Query
 from ridgepass.refining.refined import Refined, Refinement
 from ridgepass.refining.sums import UNIT
 from ridgepass.sketch import LowRank, TrackedCovariance
@@ -107,8 +107,9 @@ def certify(
     mean = means.mean.view()
     mean.flags.writeable = False  # it is the model's
     widths = partial(_widths, query, alpha, moved, energy, rounding + lost, confidence)
-    estimate = None if probed is None else query.estimate(alpha, probed)
-    estimates = within_bounds(estimate, norms, known(absolute), known(relative))
+    estimate = None
+    if probed is not None:
+        estimate = query.estimate(alpha, probed)
     return Certificate(
         alpha=alpha,
         covariance_bound=solver.covariance_error(alpha) + moved,
@@ -124,8 +125,8 @@ def certify(
         widths=Widths(widths, unchanged),
         confidence=confidence if by_probes else 1.0,
         rests_on=rests_on,
-        estimate=estimates[0],
-        relative_estimate=estimates[1],
+        estimate=estimate,
+        relative_estimate=None if estimate is None else known(over(estimate, norms)),
         remark=query.remark,
     )
 
