@@ -42,7 +42,6 @@ JITTER = 1e-14  # relative to each diagonal entry: M is positive but for roundin
 LEAST_OUTSIDE = 1e-10
 # Roundings of the largest eigenvalue below which no starting point is kept: K is not known there.
 LEAST_RIDGE = 1e3
-N_STEPS = 1
 SMALLEST_NORMAL = float(np.finfo(np.float64).tiny)
 
 Solve = Callable[[Float64], Float64]
@@ -273,30 +272,25 @@ class TrackedCovariance:
     def _step(self, gamma: float, rest: Float64) -> tuple[Float64, Float64]:
         """Return δ with (K̂ + γI)δ near ``rest``, and K̂δ.
 
-        Y is taken for MΩ at first, which costs no Gram matrix of Y, and what that leaves of
-        ``rest`` is solved for once more in the same way.
+        Y is taken for MΩ, which costs no Gram matrix of Y.
         """
         followed, tails = self.followed, self._tails(gamma)
         basis, image, middle = followed.basis, followed.image, followed.middle
         ridges = tails + gamma if isinstance(tails, float) else (tails + gamma)[:, None]
         within = _dividing(middle + gamma * np.eye(len(middle)))
-        delta, whole, left = np.zeros_like(rest), np.zeros_like(rest), rest
-        for _ in range(N_STEPS):
-            size = binary_scales(left)
-            left = left / size
-            inside = basis.project(left)
-            weights = within(inside)
-            outside = (left - basis.lift(inside)) / ridges
-            if not isinstance(tails, float):
-                outside = self._out(outside)
-            more = basis.lift(weights) + outside
-            tailed = outside * (ridges - gamma)
-            if not isinstance(tails, float):
-                tailed = self._out(tailed)
-            low = image.lift(weights + self._divide(image.project(outside)))
-            delta, whole = delta + size * more, whole + size * (low + tailed)
-            left = rest - whole - gamma * delta
-        return delta, whole
+        size = binary_scales(rest)
+        left = rest / size
+        inside = basis.project(left)
+        weights = within(inside)
+        outside = (left - basis.lift(inside)) / ridges
+        if not isinstance(tails, float):
+            outside = self._out(outside)
+        delta = basis.lift(weights) + outside
+        tailed = outside * (ridges - gamma)
+        if not isinstance(tails, float):
+            tailed = self._out(tailed)
+        low = image.lift(weights + self._divide(image.project(outside)))
+        return size * delta, size * (low + tailed)
 
     def root(self) -> Float64:
         """Return what makes R of Y such that RᵀR is YᵀM⁻¹Y."""
