@@ -233,14 +233,20 @@ def test_the_share_is_twice_what_the_diagonal_explains_of_what_is_left():
     assert 0 <= whole.covariance.measured_share(case.probes, case.probes @ whole.K) <= 1
 
 
-@pytest.mark.parametrize("power", [-400, 400])
-@pytest.mark.parametrize("share", [0.0, 0.5])
-def test_units_take_squares_of_any_size_into_range(power, share):
+def near_and_far(power, share):
+    """The same rows, also times a power of two, and that factor."""
     rng = np.random.default_rng(5)
     A, b = make_rows(rng, 60, 25), rng.standard_normal((60, 2))
     factor = 2.0**power
     plain = Case(np.random.default_rng(6), A, b, 5, share=share)
     far = Case(np.random.default_rng(6), A * factor, b, 5, unit=factor**2, share=share)
+    return plain, far, factor
+
+
+@pytest.mark.parametrize("power", [-400, 400])
+@pytest.mark.parametrize("share", [0.0, 0.5])
+def test_units_take_squares_of_any_size_into_range(power, share):
+    plain, far, factor = near_and_far(power, share)
     coefs = plain.solver.solve([0.5, 5.0])
     found = far.solver.solve([0.5 * factor**2, 5.0 * factor**2])
     np.testing.assert_allclose(found * factor, coefs, rtol=1e-9)
@@ -255,11 +261,7 @@ def test_units_take_squares_of_any_size_into_range(power, share):
 @pytest.mark.parametrize("power", [-365, -330, 330, 365])
 @pytest.mark.parametrize("share", [0.0, 0.5])
 def test_curvature_is_in_range_too(power, share):
-    rng = np.random.default_rng(5)
-    A, b = make_rows(rng, 60, 25), rng.standard_normal((60, 2))
-    factor = 2.0**power
-    plain = Case(np.random.default_rng(6), A, b, 5, share=share)
-    far = Case(np.random.default_rng(6), A * factor, b, 5, unit=factor**2, share=share)
+    plain, far, factor = near_and_far(power, share)
     coefs = plain.solver.solve([0.5, 5.0])
     expected = plain.solver.quadratic(coefs)
     np.testing.assert_allclose(far.solver.quadratic(coefs / factor), expected, rtol=1e-9)
