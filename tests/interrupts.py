@@ -52,16 +52,17 @@ def cut_at(moment, call, error=CutShortError, *, within=(HOME,), opcodes=False):
 @cache
 def leaving(code):
     """Where a ``with`` calls ``__exit__``: Python runs no signal handler between these opcodes."""
-    found, run = set(), []
+    found, run, before = set(), [], []  # what is returned from within is put below first: SWAP
     for step in dis.get_instructions(code):
         none = step.opname == "LOAD_CONST" and step.argval is None
         if none and len(run) < 3:
             run.append(step.offset)
         elif len(run) >= 3 and step.opname in ("PRECALL", "CALL") and step.arg == 2:
             run.append(step.offset)
-            found.update(run)
+            found.update(before + run)
         else:
             run = [step.offset] if none else []
+            before = [step.offset] if step.opname == "SWAP" else []
     return found
 
 

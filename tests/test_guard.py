@@ -5,6 +5,7 @@ import copy
 import pickle
 import signal
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
 import numpy as np
@@ -23,7 +24,7 @@ from interrupts import (
     left_of,
     press_ctrl_c,
 )
-from ridgepass import BrokenModelError, RidgeStream, guard, kernels
+from ridgepass import BrokenModelError, RidgeStream, guard, threads
 from ridgepass.guard import Guarded, change_in_place
 
 pytestmark = pytest.mark.usefixtures("ctrl_c")
@@ -319,7 +320,21 @@ def test_no_lock_stays_with_an_interrupt_that_is_kept():
             kept.append(error)
             raise
 
+    def is_free():
+        free = threads._lock.acquire(blocking=False)
+        if free:
+            threads._lock.release()
+        return free
+
+    # Not within threads.py: no signal is handled between the end of a `with` and its exit.
     within = f"{HOME}/kernels.py", contextlib.__file__
-    for _ in every_moment(base.copy, ask, within=within, opcodes=True, step=3):
-        assert not kernels._BLAS_LOCK.locked()
-    assert kept
+    with ThreadPoolExecutor(1) as other:  # the lock of a thread is free to itself
+        for _ in every_moment(base.copy, ask, within=within, opcodes=True, step=3):
+            assert other.submit(is_free).result()
+        assert kept
+        rng = np.random.default_rng(0)
+        for seconds in rng.uniform(0, 1e-3, 200):
+            with suppress(CutShortError), after(seconds, cut_short):
+                while True:
+                    threads.alone(lambda: threads.each(abs, range(4)))
+            assert other.submit(is_free).result()

@@ -5,7 +5,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
-from threadpoolctl import threadpool_info
 
 from ridgepass import kernels
 from ridgepass.kernels import (
@@ -16,7 +15,6 @@ from ridgepass.kernels import (
     column_squares,
     gram,
     mix_into,
-    one_blas_thread,
     orthogonal_mix,
     panel,
     panels,
@@ -172,13 +170,3 @@ def test_orthogonal_mix_keeps_the_gram_matrix_of_the_columns(rng):
 def test_column_norms_survive_extreme_scales(scale):
     vectors = np.array([[3.0, 0.0], [4.0, 0.0]]) * scale
     np.testing.assert_allclose(column_norms(vectors), [5.0 * scale, 0.0])
-
-
-def test_one_blas_thread_puts_back_what_it_found():
-    def threads():
-        return [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
-
-    before = threads()
-    with one_blas_thread():
-        assert set(threads()) == {1}
-    assert threads() == before

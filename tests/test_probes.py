@@ -153,7 +153,7 @@ def test_the_bound_holds_and_the_estimate_is_near(method, dtype, options):
         residual = np.linalg.norm(X.T @ X @ wrong + alpha * wrong, axis=0)
         stretch = query.probes.stretch
         near = 2 * stretch.max() / stretch.min()  # with standardize, units have changed
-        below = np.sqrt(alpha) * np.sqrt(alpha + query.solver.typical_tail(alpha))
+        below = np.sqrt(alpha) * np.sqrt(alpha + query.solver.typical_tail())
         true, little = residual / below, 1e-5 * np.linalg.norm(exact, axis=0)
         assert ((proof.estimate > true / near) & (proof.estimate < near * true + little)).all()
 
@@ -197,8 +197,8 @@ def test_bounds_of_streams_fail_as_often_as_they_say_at_most(method):
         proof = stream.certificate(20.0, 1 - doubt)
         below += bool((wrong > proof.coefficient_bounds().T).any())
         if method == "tracked":
-            off = np.linalg.norm(K - query.solver.covariance.multiply(np.eye(12), 20.0), 2)
-            far += query.distance(20.0, doubt) < off
+            off = np.linalg.norm(K - query.solver.covariance.multiply(np.eye(12)), 2)
+            far += query.distance(doubt) < off
     low, high = stats.binom.interval(1 - 1e-6, n_draws, doubt)
     assert short <= high
     assert far <= high

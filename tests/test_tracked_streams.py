@@ -25,7 +25,7 @@ class Reading:
 
     def __init__(self, d, size, n_targets, alpha=None, n_probes=24):
         self.d, self.size, self.alpha, self.n = d, size, alpha, 0
-        self.block_rows = max(size, min(384, 6 * size))
+        self.block_rows = max(size, min(768, 8 * size))
         self.probes = Probes.draw(n_probes, d, np.dtype(float)).points
         self.K, self.c = np.zeros((d, d)), np.zeros((d, n_targets))  # of which only parts are known
         self.mixing = np.eye(n_targets)
@@ -48,26 +48,25 @@ class Reading:
     def out(self):
         return np.eye(self.d) - self.V @ self.V.T
 
-    def tail(self, gamma):
+    def tail(self):
         """τ, as the starting points measure it."""
         u = self.out() @ self.w
-        g = self.h - self.low() @ self.w - self.V @ (self.V.T @ self.h - self.Y.T @ self.w)
         left = np.trace(self.K) - np.trace(self.M)
-        v = g + gamma * u
-        if np.square(u).sum() <= 1e-10 * np.square(self.w).sum() or (u * v).sum() <= 0:
+        if np.square(u).sum() <= 1e-10 * np.square(self.w).sum():
             n_outside = min(self.n, self.d) - self.size
             return left / n_outside if n_outside > 0 else 0.0
-        return np.clip(np.square(v).sum() / (u * v).sum() - gamma, 0.0, left)
+        g = self.h - self.low() @ self.w
+        return np.clip((u * g).sum() / np.square(u).sum(), 0.0, left)
 
-    def tails(self, gamma, fresh):
+    def tails(self, fresh):
         """T, with the diagonal of E as it is, or with its shares as of the last turn."""
         diagonal = self.outside_shares * np.diagonal(self.K)
         if fresh:
             diagonal = np.maximum(np.diagonal(self.K - self.low()), 0.0)
-        return np.diag(self.share * diagonal + (1 - self.share) * self.tail(gamma))
+        return np.diag(self.share * diagonal + (1 - self.share) * self.tail())
 
-    def k_hat(self, gamma, fresh):
-        return self.low() + self.out() @ self.tails(gamma, fresh) @ self.out()
+    def k_hat(self, fresh):
+        return self.low() + self.out() @ self.tails(fresh) @ self.out()
 
     def near_alpha(self):
         return self.alpha or np.trace(self.K) / self.d
@@ -78,14 +77,25 @@ class Reading:
         values, vectors = np.linalg.eigh(matrix)
         return values[::-1][: self.size], vectors[:, ::-1][:, : self.size]
 
-    def begin(self):
+    def begin(self, X):
         values = np.linalg.eigvalsh(self.K)[::-1]
         if len(values) <= self.size or values[self.size] <= 64 * 2.0**-53 * values[0]:
             return
         values, self.V = self.leading(self.K)
         self.Y, self.M = self.V * values, np.diag(values)
-        self.outside = 1 - values.sum() / np.trace(self.K)
+        self.outside = max(self.outside_others(X), 1 - values.sum() / np.trace(self.K))
         self.learn_share(values)
+
+    def outside_others(self, X):
+        """The share of squares of some rows of the first block outside the span of others."""
+        norms = np.linalg.norm(X, axis=1)
+        chosen = np.isin(
+            np.arange(len(X)), np.linspace(0, len(X) - 1, min(self.size, len(X) // 2)).astype(int)
+        )
+        units, others = (X / norms[:, None])[chosen], (X / norms[:, None])[~chosen]
+        inside = np.linalg.solve(units @ units.T + 1e-6 * np.eye(len(units)), units @ others.T)
+        left = 1 - ((units @ others.T) * inside).sum(axis=0)
+        return np.average(np.clip(left, 0, 1), weights=np.square(norms[~chosen]))
 
     def learn_share(self, values):
         self.due_share = int(3 * self.n) + 1
@@ -108,10 +118,10 @@ class Reading:
             target = target + X.T @ X
             self.n_new += 1
         values, V = self.leading(target)
-        Y = self.k_hat(self.near_alpha(), fresh=False) @ V
+        Y = self.k_hat(fresh=False) @ V
         self.V, self.Y, self.M = V, Y, V.T @ Y
         self.M = (self.M + self.M.T) / 2
-        self.due_turn, self.n_turns = int(2 * (self.n + n_more)) + 1, self.n_turns + 1
+        self.postpone_turn(self.n + n_more)
         if X is None and self.n >= self.due_share:
             self.learn_share(values)
 
@@ -127,13 +137,13 @@ class Reading:
         t = self.steps(gamma, c)
         rest = c - t * (self.h + gamma * self.w)
         # As if Y were MΩ; the image is that of K̂ all the same.
-        out, ridges = self.out(), self.tails(gamma, fresh=False) + gamma * np.eye(self.d)
+        out, ridges = self.out(), self.tails(fresh=False) + gamma * np.eye(self.d)
         inner = np.linalg.solve(self.M + gamma * np.eye(self.size), self.V.T @ rest)
         delta = self.V @ inner + out @ np.linalg.solve(ridges, out @ rest)
-        x, image = t * self.w + delta, t * self.h + self.k_hat(gamma, fresh=False) @ delta
+        x, image = t * self.w + delta, t * self.h + self.k_hat(fresh=False) @ delta
         norms = np.linalg.norm(x, axis=0)
         self.w, self.h = x / norms, image / norms
-        self.due_move, self.n_moves = int(1.1 * self.n) + 1, self.n_moves + 1
+        self.due_move, self.n_moves = int(1.05 * self.n) + 1, self.n_moves + 1
 
     def add(self, X, y):
         """Take rows in with what is followed, and change nothing else."""
@@ -143,24 +153,38 @@ class Reading:
         self.h = self.h + X.T @ (X @ self.w)
         self.K, self.c = self.K + X.T @ X, self.c + X.T @ y
 
+    def postpone_turn(self, n):
+        self.due_turn = int(min(2.2 * n, max(1.5 * n, n + 16 * self.size))) + 1
+        self.n_turns += 1
+
     def take(self, X, y):
         if self.V is None:
-            self.add(X, y)
-            self.begin()
+            step = max(self.size, 768)
+            for start in range(0, len(X), step):
+                part = slice(start, start + step)
+                if self.V is None:
+                    self.add(X[part], y[part])
+                    self.begin(X[part])
+                else:
+                    self.follow(X[part], y[part])
             self.n += len(X)
-            self.due_turn = int(2 * self.n) + 1
+            self.postpone_turn(self.n)
+            self.n_turns -= 1
         else:
-            outside = 1 - np.square(X @ self.V).sum() / np.square(X).sum()
-            if outside > 2 * self.outside + 0.02:
-                self.turn(X)
-                outside = 1 - np.square(X @ self.V).sum() / np.square(X).sum()
-            self.outside = 0.8 * self.outside + 0.2 * outside
-            self.add(X, y)
+            self.follow(X, y)
             self.n += len(X)
         if self.V is not None and self.n >= self.due_turn:
             self.turn()
         if self.V is not None and self.n >= self.due_move:
             self.move()
+
+    def follow(self, X, y):
+        outside = 1 - np.square(X @ self.V).sum() / np.square(X).sum()
+        if outside > 2 * self.outside + 0.02:
+            self.turn(X)
+            outside = 1 - np.square(X @ self.V).sum() / np.square(X).sum()
+        self.outside = 0.8 * self.outside + 0.2 * outside
+        self.add(X, y)
 
     def read(self, A, b):
         cut = len(A) - len(A) % self.block_rows
@@ -176,7 +200,7 @@ class Reading:
         now.n += len(self.waiting[0])
         if now.V is None:
             return np.linalg.solve(now.K + gamma * np.eye(self.d), now.c)
-        K = now.k_hat(gamma, fresh=True) + gamma * np.eye(self.d)
+        K = now.k_hat(fresh=True) + gamma * np.eye(self.d)
         if self.mixed:
             return np.linalg.solve(K, now.c)
         t = now.steps(gamma, now.c)

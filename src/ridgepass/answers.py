@@ -232,10 +232,7 @@ class Answers(Guarded):
     def _solvable(self, smallest_alpha: float) -> Query:
         query = self._query()
         solver = query.solver
-        if (
-            not isinstance(solver, DenseSolver)
-            and smallest_alpha + solver.tail(smallest_alpha) <= 0
-        ):
+        if not isinstance(solver, DenseSolver) and smallest_alpha + solver.tail() <= 0:
             raise ValueError(
                 f"alpha=0 has no solution with method={self.method!r}, whose AᵀA is singular: "
                 "choose alpha > 0, or method='exact'"

@@ -7,9 +7,18 @@ from typing import Self
 
 import numpy as np
 from scipy import sparse
-from scipy.linalg import blas
 
-from ridgepass.kernels import Float64, Part, Rows, apply, apply_transposed, is_sparse, panels
+from ridgepass.kernels import (
+    Float64,
+    Part,
+    Rows,
+    add_product,
+    apply,
+    apply_transposed,
+    is_sparse,
+    panels,
+    product,
+)
 from ridgepass.scaling import Rescaling
 
 LIFT_PANEL = 1024  # columns at a time, so that what is added to them stays in the cache
@@ -185,7 +194,7 @@ class Block:
         Where the mean is that of these rows, it is taken off their products: no look at it, which
         would cost as much as many sparse rows.
         """
-        found: Rows = self.rows @ points.T
+        found: Rows = self.rows @ points.T if is_sparse(self.rows) else product(self.rows, points)
         inside = found[: self._n_data]
         if self.mean is not None and self.whole:
             weights = None if self.factors is None else np.square(self.factors)
@@ -218,16 +227,12 @@ class Block:
             entries = self.rows.data, self.rows.indices, starts
             across = sparse.csr_array(entries, shape=(len(columns), stored))
             target[columns] += across @ np.ascontiguousarray(weights)
-        elif out.dtype == self.rows.dtype and out.flags.c_contiguous and len(out) and stored:
-            gemm = blas.sgemm if out.dtype == np.float32 else blas.dgemm
-            gemm(1.0, self.rows.T, weights, beta=1.0, c=target, overwrite_c=1)
         else:
-            turned = np.ascontiguousarray(weights.T)
-            for span in panels(out.shape[1], LIFT_PANEL):
-                out[:, span] += turned @ self.rows[:, span]
+            shift = None if self.shift is None else self.shift[0].astype(out.dtype)
+            add_product(out, weights, self.rows, products[stored:], shift)
         if self.mean is not None and not self.whole:  # else these weights sum up to zero
             target -= self.mean.T * weights[:data].sum(axis=0)
-        if self.shift is not None:
+        if self.shift is not None and is_sparse(self.rows):
             target += self.shift.T * products[stored:]
 
     def column_squares(self) -> Float64:

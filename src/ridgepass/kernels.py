@@ -5,10 +5,7 @@ keeps the temporaries small and lets a result overwrite its input. Nothing depen
 memory the rows lie, so the same rows give the same bits however they arrived.
 """
 
-import threading
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager
-from functools import cache
 from itertools import pairwise
 from typing import Any, TypeAlias
 
@@ -16,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from scipy.linalg import lapack
-from threadpoolctl import ThreadpoolController
+
+from ridgepass.threads import alone, each
 
 Rows: TypeAlias = NDArray[np.floating[Any]]
 Float64: TypeAlias = NDArray[np.float64]
@@ -27,18 +25,57 @@ Part: TypeAlias = Any  # Rows, or a csc_array: by columns, since the kernels wal
 GRAM_PANEL = 4096
 MIX_PANEL_BYTES = 2048  # of each row
 CONVERSION_PANEL = 1024
+# What a thread takes at a time: so many columns, and more where they make few products.
+PIECE_COLUMNS = 4096
+LEAST_PRODUCTS = 1 << 24
 SPARSE_PANEL = 4096  # wide, since each costs SciPy about 0.1 ms
 # Up to this many vectors take less time one by one: two of 16384 numbers times 128 rows take 0.8
 # instead of 2.0 ms, four take as long either way.
 FEW_VECTORS = 3
-
-_BLAS_LOCK = threading.Lock()
 
 
 def panels(n_columns: int, width: int) -> Iterator[slice]:
     """Cut ``range(n_columns)`` into slices of at most ``width``."""
     for start in range(0, n_columns, width):
         yield slice(start, min(start + width, n_columns))
+
+
+def pieces(n_columns: int, n_products: int) -> Iterator[slice]:
+    """Cut columns, each of which takes part in so many products, into pieces for all cores."""
+    return panels(n_columns, max(PIECE_COLUMNS, LEAST_PRODUCTS // max(n_products, 1)))
+
+
+def product(rows: Rows, points: Rows) -> Rows:
+    """Return rows·pointsᵀ on all cores, for rows of many columns."""
+    spans = list(pieces(rows.shape[1], len(rows) * len(points)))
+    if len(spans) < 2:
+        whole: Rows = rows @ points.T
+        return whole
+    parts = np.empty((len(spans), len(rows), len(points)), np.result_type(rows, points))
+
+    def multiply(index: int) -> None:
+        span = spans[index]
+        np.matmul(rows[:, span], points[:, span].T, out=parts[index])
+
+    each(multiply, range(len(spans)))
+    total: Rows = np.add.reduce(parts, axis=0)
+    return total
+
+
+def add_product(
+    out: Rows, weights: Rows, rows: Rows, last_weights: Rows, last: Rows | None = None
+) -> None:
+    """Add weightsᵀ·rows to ``out`` on all cores, for rows of many columns; and one row more."""
+    across = np.ascontiguousarray(weights.T)
+    last_across = np.ascontiguousarray(last_weights.T)
+
+    def add(span: slice) -> None:
+        found = across @ rows[:, span]
+        if last is not None:
+            found += last_across * last[span]
+        out[:, span] += found
+
+    each(add, pieces(rows.shape[1], rows.shape[0] * len(out)))
 
 
 def is_sparse(part: Any) -> bool:
@@ -250,32 +287,21 @@ def top_eigenpairs(matrix: Float64, count: int) -> tuple[Float64, Float64]:
         return np.diagonal(matrix).copy(), np.eye(len(matrix), count)
     scale = 2.0 ** float(np.clip(np.frexp(largest)[1], -1000, 1000))
     scaled = (matrix / scale).T
-    # The lock stands here, not in a generator, which an interrupt may leave with it.
-    with _BLAS_LOCK, one_blas_thread():
-        work = int(lapack.dsytrd_lwork(len(matrix), lower=1)[0])
-        form, diagonal, off, tau, _ = lapack.dsytrd(scaled, lower=1, lwork=work, overwrite_a=1)
-        values, vectors, info = lapack.dstevd(diagonal, off)
-        if info != 0:
-            raise np.linalg.LinAlgError("the tridiagonal eigensolver did not converge")
-        wanted = np.asfortranarray(vectors[:, : -count - 1 : -1])
-        room = 64 * count + 4160  # what LAPACK asks for at its largest block size
-        wanted[1:] = lapack.dormqr("L", "N", form[1:, :-1], tau, wanted[1:], room)[0]
-    return values[::-1] * scale, wanted
+    values, vectors = alone(lambda: _eigenpairs(scaled, count))
+    return values * scale, vectors
 
 
-def one_blas_thread() -> AbstractContextManager[Any]:
-    """Keep BLAS to one thread, since small eigenproblems are slower on several.
-
-    On two threads they took three to six times as long here. The setting belongs to the process:
-    hold ``_BLAS_LOCK``, lest two threads put back each other's.
-    """
-    limited: AbstractContextManager[Any] = _blas_pools().limit(limits=1, user_api="blas")
-    return limited
-
-
-@cache
-def _blas_pools() -> ThreadpoolController:
-    return ThreadpoolController()
+def _eigenpairs(matrix: Float64, count: int) -> tuple[Float64, Float64]:
+    """Return all eigenvalues of a matrix, which is overwritten, and some eigenvectors."""
+    work = int(lapack.dsytrd_lwork(len(matrix), lower=1)[0])
+    form, diagonal, off, tau, _ = lapack.dsytrd(matrix, lower=1, lwork=work, overwrite_a=1)
+    values, vectors, info = lapack.dstevd(diagonal, off)
+    if info != 0:
+        raise np.linalg.LinAlgError("the tridiagonal eigensolver did not converge")
+    wanted = np.asfortranarray(vectors[:, : -count - 1 : -1])
+    room = 64 * count + 4160  # what LAPACK asks for at its largest block size
+    wanted[1:] = lapack.dormqr("L", "N", form[1:, :-1], tau, wanted[1:], room)[0]
+    return values[::-1], wanted
 
 
 def orthogonal_mix(gram: Float64, mix: Float64) -> tuple[Float64, Float64]:
@@ -300,7 +326,8 @@ def binary_scales(vectors: Float64) -> Float64:
 
     Dividing by it costs no digit, and products of what is left neither overflow nor vanish.
     """
-    largest = np.abs(vectors).max(axis=0, initial=0.0)
+    # Along each column, which for a few long ones is faster than across them.
+    largest = np.abs(np.ascontiguousarray(vectors.T)).max(axis=1, initial=0.0)
     powers = np.clip(np.frexp(largest)[1], -1000, 1000)
     scales: Float64 = np.where(largest > 0, np.ldexp(1.0, powers), 1.0)
     return scales

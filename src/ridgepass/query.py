@@ -271,7 +271,7 @@ class Query:
 
     def estimate(self, alpha: float, probed: "Probed") -> Float64:
         """Estimate how far coefficients are from exact ridge, given what probes say of them."""
-        roots = math.sqrt(alpha), math.sqrt(alpha + self.solver.typical_tail(alpha))
+        roots = math.sqrt(alpha), math.sqrt(alpha + self.solver.typical_tail())
         return known(probed.estimate / roots[0] / roots[1])
 
     def probed(
@@ -293,7 +293,7 @@ class Query:
         moved = self.moved if moved is None else max(moved, self.moved)
         return Probed(self, found, coef, rest, rest_error, moved)
 
-    def distance(self, alpha: float, doubt: float) -> float:
+    def distance(self, doubt: float) -> float:
         """Return at least ‖AᵀA − K̂‖₂ but with probability ``doubt``, K̂ being the tracked one.
 
         For the leading v of E = K − K̂, ‖EΦ‖₂ ≥ ‖v·EΦ‖ = ‖E‖₂·‖v·Φ‖, which is χ.
@@ -302,7 +302,7 @@ class Query:
         if probes is None or not isinstance(covariance, TrackedCovariance):
             return math.inf
         points = probes.points.astype(np.float64).T
-        left = probes.images.T - covariance.multiply(points, alpha)
+        left = probes.images.T - covariance.multiply(points)
         unit = float(binary_scales(left).max())
         found = unit * float(np.linalg.norm(left / unit, 2))
         found += probes.image_rounding(covariance.mass, self.longest_block, self.n_sums)
@@ -327,7 +327,7 @@ class Query:
         if isinstance(covariance, TrackedCovariance):
             if self.probes is None or confidence == 1.0:
                 return []
-            distance = self.distance(alpha, (1 - RESIDUAL_DOUBT) * (1.0 - confidence))
+            distance = self.distance((1 - RESIDUAL_DOUBT) * (1.0 - confidence))
             return by_distance(covariance, alpha, distance, energy, slack)
         if not isinstance(covariance, LowRank) or covariance.loss_bound is None or alpha == 0:
             return []

@@ -3,6 +3,7 @@
 import copy
 import math
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -16,6 +17,9 @@ from ridgepass.scaling import Rescaling, Scaling
 from ridgepass.sketch import Sketch, TrackedSubspace
 from ridgepass.sketch.legacy import AnchoredFrequentDirections
 from ridgepass.snapshot import Kept, entry, flag, like, own_arrays, put_each, take, take_each
+from ridgepass.threads import alone
+
+FEW_NUMBERS = 1 << 17  # a batch of fewer is sooner taken in than the number of threads is set
 
 
 @dataclass
@@ -177,13 +181,24 @@ class State:
         first = batch.rows[:1]
         row = first if isinstance(first, np.ndarray) else first.toarray()
         self.intake.start_at(row[0], batch.targets[0])
-        self.intake.implicit = self.sketch.centres
+        if self.sketch.threads_itself and batch.rows.shape[0] * self.n_features > FEW_NUMBERS:
+            alone(partial(self._feed, batch))
+        else:
+            self._feed(batch)
+
+    def _feed(self, batch: Batch) -> None:
+        self._settle_intake()
         for block in self.intake.feed(batch):
             if block.rescaling is not None:
                 self._rescale(block.rescaling)
             self._take(block)
             self.sketch.settle(self.moments.cross)
-            self.intake.implicit = self.sketch.centres
+            self._settle_intake()
+
+    def _settle_intake(self) -> None:
+        """Tell the intake in which form the next block may come."""
+        centres = self.sketch.centres
+        self.intake.settle(centres, self.sketch.mass if centres else 0.0)
 
     def _take(self, block: Block) -> None:
         """Take in one block."""

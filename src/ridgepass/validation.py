@@ -9,10 +9,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from ridgepass.kernels import Float64
+from ridgepass.kernels import Float64, panels
+from ridgepass.threads import each
 
 # Rows are looked at in pieces of about this many numbers, so that a check costs no memory.
 CHUNK = 1 << 16
+CHUNKS = 16  # that a thread takes at a time
 LEAST_ALPHA, LARGEST_ALPHA = 1e-300, 1e300
 
 
@@ -74,12 +76,19 @@ def check_finite(
     quick_limit = limit / largest_root * least_scale
     by_row = sparse.issparse(rows)
     step = len(rows.data) or 1 if by_row else max(1, CHUNK // max(1, rows.shape[1]))
-    for start in range(0, 1 if by_row else len(rows), step):
+    suspects: list[int] = []
+
+    def look(span: slice) -> None:
+        for start in range(span.start, span.stop, step):
+            chunk = rows.data if by_row else rows[start : start + step]
+            with np.errstate(all="ignore"):
+                squares = float(np.vdot(chunk, chunk))  # NaN and infinity show in the sum
+            if not squares <= quick_limit**2:
+                suspects.append(start)
+
+    each(look, panels(1 if by_row else len(rows), CHUNKS * step))
+    for start in sorted(suspects):
         chunk = rows.data if by_row else rows[start : start + step]
-        with np.errstate(all="ignore"):
-            squares = float(np.vdot(chunk, chunk))  # one pass; NaN and infinity show in the sum
-        if squares <= quick_limit**2:
-            continue
         sizes = given = np.abs(chunk.astype(np.float64))
         if by_row:
             at_row = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))

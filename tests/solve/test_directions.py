@@ -270,7 +270,7 @@ def test_a_known_distance_bounds_every_direction(seed, factor):
     model = RidgeStream("tracked", sketch_size=6).update(A, b)
     covariance = model._query().solver.covariance
     K, alpha = A.T @ A, factor * np.square(A).sum() / 300
-    K_hat = covariance.multiply(np.eye(20), alpha)
+    K_hat = covariance.multiply(np.eye(20))
     distance = np.linalg.norm(K - K_hat, 2) * (1 + 1e-9)
     rng = np.random.default_rng(seed)
     off, vectors = rng.standard_normal((20, 2)), rng.standard_normal((20, 5))

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ridgepass.sketch import TrackedCovariance
-from ridgepass.sketch.tracked_covariance import Followed, MixedRows
+from ridgepass.sketch.tracked_covariance import Followed, MixedRows, diagonal_share
 from ridgepass.solve import TrackedSolver
 
 
@@ -34,7 +34,6 @@ class Case:
             basis, _ = np.linalg.qr(self.K @ basis / unit if turns else basis)
         self.basis = basis.T.copy()
         self.image = self.basis @ self.K
-        self.probes = rng.standard_normal((8, n_features))
         self.starts = self.cross / np.linalg.norm(self.cross, axis=0)
         followed = Followed(
             basis=MixedRows((self.basis,)),
@@ -85,10 +84,10 @@ def test_products_and_solutions_are_those_of_the_matrix(
 ):
     case = make(seed, size, n_features, 2, uneven=uneven, share=share)
     covariance = case.covariance
-    whole = case.written_out(covariance.tails(alpha))
+    whole = case.written_out(covariance.tails)
     vectors = np.random.default_rng(seed).standard_normal((n_features, 3))
     scale = np.linalg.norm(case.K, 2)
-    found = covariance.multiply(vectors, alpha)
+    found = covariance.multiply(vectors)
     np.testing.assert_allclose(found, whole @ vectors, atol=1e-9 * scale)
     found = covariance.inverse(alpha)(vectors)
     left = whole @ found + alpha * found - vectors
@@ -101,16 +100,16 @@ def test_what_is_left_out_lies_outside_the_basis(seed, size, n_features, uneven,
     case = make(seed, size, n_features, uneven=uneven, share=share)
     covariance, slack = case.covariance, 1e-9 * np.trace(case.K)
     # So that K̂ is exact on the basis, whatever the tail.
-    found = covariance.multiply(case.basis.T, alpha)
+    found = covariance.multiply(case.basis.T)
     np.testing.assert_allclose(found, case.image.T, atol=1e-9 * np.linalg.norm(case.K, 2))
     np.testing.assert_allclose(covariance._diagonal, np.diagonal(case.rest), atol=slack)
     inside = np.trace(case.basis @ case.image.T)
     assert covariance._left == pytest.approx(np.trace(case.K) - inside, abs=slack)
     assert covariance._left >= np.trace(case.rest) - slack
-    tails = covariance.tails(alpha)
+    tails = covariance.tails
     assert 0 <= np.min(tails) <= np.max(tails) <= 1.01 * covariance._left
-    assert case.solver.tail(alpha) == np.min(tails)
-    assert case.solver.typical_tail(alpha) == pytest.approx(np.mean(tails))
+    assert case.solver.tail() == np.min(tails)
+    assert case.solver.typical_tail() == pytest.approx(np.mean(tails))
 
 
 @pytest.mark.parametrize("share", [0.0, 0.5])
@@ -119,7 +118,7 @@ def test_solutions_go_on_from_the_starting_points(share):
     for alpha in (0.1, 3.0, 500.0):
         w, h = case.starts, case.K @ case.starts
         steps = (w * case.cross).sum(axis=0) / (w * (h + alpha * w)).sum(axis=0)
-        K = case.written_out(case.covariance.tails(alpha)) + alpha * np.eye(25)
+        K = case.written_out(case.covariance.tails) + alpha * np.eye(25)
         expected = steps * w + np.linalg.solve(K, case.cross - steps * (h + alpha * w))
         (found,) = case.solver.solve([alpha])
         np.testing.assert_allclose(found, expected, rtol=1e-8, atol=1e-10 * np.abs(expected).max())
@@ -130,52 +129,42 @@ def test_solutions_go_on_from_the_starting_points(share):
 def test_mixtures_of_targets_tell_of_the_tail_and_solutions_start_from_zero():
     case = make(10, n_targets=2, mixed=True)
     plain = make(10, n_targets=2)
-    assert case.covariance.tails(2.0) == plain.covariance.tails(2.0)
+    assert case.covariance.tails == plain.covariance.tails
     other = np.random.default_rng(0).standard_normal((25, 7))
     found = TrackedSolver(case.covariance, other).solve([2.0])[0]
-    K = case.written_out(case.covariance.tails(2.0))
+    K = case.written_out(case.covariance.tails)
     np.testing.assert_allclose(found, np.linalg.solve(K + 2 * np.eye(25), other), rtol=1e-9)
 
 
-def test_the_tail_solves_best_for_what_the_starting_points_tell():
-    case = make(11, uneven=False)
-    out = np.eye(25) - case.basis.T @ case.basis
-    u = out @ case.starts[:, 0]
-    g = case.rest @ u
-    for alpha in (0.0, 0.1, 3.0, 500.0):
-        v = g + alpha * u
-        assert case.covariance.tails(alpha) + alpha == pytest.approx(v @ v / (u @ v))
-    assert case.covariance.tails(math.inf) == pytest.approx(u @ g / (u @ u))
-    # It grows as alpha falls: what must be solved for is richer in large directions.
-    tails = [case.covariance.tails(alpha) for alpha in (0.0, 1.0, 1e3, math.inf)]
-    assert tails == sorted(tails, reverse=True)
+def test_the_tail_is_what_is_left_out_where_the_starting_points_are():
+    case = make(11, n_targets=2, uneven=False)
+    u = case.starts - case.basis.T @ (case.basis @ case.starts)
+    expected = np.sum(u * (case.rest @ u)) / np.sum(u * u)
+    assert case.covariance.tails == pytest.approx(expected)
+    assert expected < np.linalg.norm(case.rest, 2)
 
 
 def test_without_starting_points_the_tail_is_the_mean_of_what_is_left():
     case = make(12, starts=np.zeros((25, 1)), start_images=np.zeros((25, 1)))
     expected = (np.trace(case.K) - np.trace(case.basis @ case.image.T)) / (25 - 5)
-    for alpha in (0.0, 1.0, math.inf):
-        assert case.covariance.tails(alpha) == pytest.approx(expected)
+    assert case.covariance.tails == pytest.approx(expected)
     (found,) = case.solver.solve([2.0])
     K = case.written_out(expected)
     np.testing.assert_allclose(found, np.linalg.solve(K + 2 * np.eye(25), case.cross), rtol=1e-9)
-    assert make(12, size=25, starts=np.zeros((25, 1))).covariance.tails(1.0) == 0.0
+    assert make(12, size=25, starts=np.zeros((25, 1))).covariance.tails == 0.0
 
 
 @pytest.mark.parametrize("share", [0.25, 1.0])
 def test_a_share_of_the_tail_is_the_diagonal_of_what_is_left(share):
     scalar, mixed = make(13), make(13, share=share)
-    expected = share * np.diagonal(scalar.rest) + (1 - share) * scalar.covariance.tails(2.0)
-    np.testing.assert_allclose(mixed.covariance.tails(2.0), expected, rtol=1e-7)
-    shares = scalar.covariance.outside_shares()
-    np.testing.assert_allclose(
-        shares, np.diagonal(scalar.rest) / np.diagonal(scalar.K), rtol=1e-6, atol=1e-9
-    )
+    expected = share * np.diagonal(scalar.rest) + (1 - share) * scalar.covariance.tails
+    np.testing.assert_allclose(mixed.covariance.tails, expected, rtol=1e-7)
     # As of the last turn, for columns that have grown since.
+    shares = np.diagonal(scalar.rest) / np.diagonal(scalar.K)
     kept = make(13, share=share, outside=shares, diagonal=2 * np.diagonal(scalar.K))
-    tail = kept.covariance.with_tail(0.0, None).tails(2.0)
+    tail = make(13, diagonal=2 * np.diagonal(scalar.K)).covariance.tails
     expected = share * 2 * np.diagonal(scalar.rest) + (1 - share) * tail
-    np.testing.assert_allclose(kept.covariance.tails(2.0), expected, rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(kept.covariance.tails, expected, rtol=1e-6, atol=1e-9)
 
 
 def test_a_scalar_is_a_diagonal_of_equal_numbers():
@@ -192,7 +181,7 @@ def test_a_tail_of_one_eigenvalue_is_found_and_the_solution_exact():
     # Three directions of the basis, and seventeen of one eigenvalue.
     A = (turn * np.sqrt([90.0, 50.0, 20.0, *[4.0] * 17])) @ turn.T
     case = Case(rng, A, rng.standard_normal((20, 2)), 3, turns=40)
-    assert case.covariance.tails(1.0) == pytest.approx(4.0, rel=1e-6)
+    assert case.covariance.tails == pytest.approx(4.0, rel=1e-6)
     exact = np.linalg.solve(case.K + np.eye(20), case.cross)
     np.testing.assert_allclose(case.solver.solve([1.0])[0], exact, rtol=1e-5, atol=1e-6)
 
@@ -200,7 +189,7 @@ def test_a_tail_of_one_eigenvalue_is_found_and_the_solution_exact():
 @pytest.mark.parametrize("share", [0.0, 0.5])
 def test_alpha_may_be_zero_where_the_tail_is_not(share):
     case = make(3, uneven=False, share=share)
-    tails = case.covariance.tails(0.0)
+    tails = case.covariance.tails
     assert np.min(tails) > 0
     found = case.covariance.inverse(0.0)(case.K[:, :2])
     np.testing.assert_allclose(case.written_out(tails) @ found, case.K[:, :2], atol=1e-8)
@@ -213,7 +202,8 @@ def test_the_diagonal_is_used_where_columns_differ_and_not_where_they_are_mixed(
 
     def share(A):
         case = Case(rng, A, b, 4)
-        return case.covariance.measured_share(case.probes, case.probes @ case.K)
+        probes = rng.standard_normal((8, 60))
+        return diagonal_share(np.diagonal(case.rest), np.square(probes @ case.rest).sum() / 8)
 
     turn, _ = np.linalg.qr(rng.standard_normal((60, 60)))
     assert share(rows) > 0.8
@@ -222,15 +212,11 @@ def test_the_diagonal_is_used_where_columns_differ_and_not_where_they_are_mixed(
 
 def test_the_share_is_twice_what_the_diagonal_explains_of_what_is_left():
     case = make(5, n_features=40)
-    probes = np.random.default_rng(5).standard_normal((20_000, 40))
-    found = case.covariance.measured_share(probes, probes @ case.K)
-    diagonal = np.diagonal(case.rest)
+    diagonal, whole = np.diagonal(case.rest), np.square(case.rest).sum()
     uneven = np.square(diagonal - diagonal.mean()).sum()
-    assert found == pytest.approx(min(2 * uneven / np.square(case.rest).sum(), 1.0), rel=0.03)
-    assert case.covariance.measured_share(probes[:0], probes[:0]) == 0.0
-    # Nothing is left where the basis is everything.
-    whole = make(5, size=40, n_features=40, turns=0)
-    assert 0 <= whole.covariance.measured_share(case.probes, case.probes @ whole.K) <= 1
+    assert diagonal_share(diagonal, whole) == pytest.approx(min(2 * uneven / whole, 1.0))
+    assert diagonal_share(diagonal, 0.0) <= 1.0
+    assert diagonal_share(np.zeros(40), 0.0) == 0.0
 
 
 def near_and_far(power, share):
@@ -250,9 +236,7 @@ def test_units_take_squares_of_any_size_into_range(power, share):
     coefs = plain.solver.solve([0.5, 5.0])
     found = far.solver.solve([0.5 * factor**2, 5.0 * factor**2])
     np.testing.assert_allclose(found * factor, coefs, rtol=1e-9)
-    np.testing.assert_allclose(
-        far.covariance.tails(factor**2) / factor**2, plain.covariance.tails(1.0), rtol=1e-9
-    )
+    np.testing.assert_allclose(far.covariance.tails / factor**2, plain.covariance.tails, rtol=1e-9)
     assert far.solver.largest_eigenvalue() / factor**2 == pytest.approx(
         plain.solver.largest_eigenvalue()
     )
@@ -266,8 +250,8 @@ def test_curvature_is_in_range_too(power, share):
     expected = plain.solver.quadratic(coefs)
     np.testing.assert_allclose(far.solver.quadratic(coefs / factor), expected, rtol=1e-9)
     vectors = coefs[0] / factor
-    expected = plain.covariance.multiply(coefs[0], 2.0)
-    found = far.covariance.multiply(vectors, 2.0 * factor**2) / factor
+    expected = plain.covariance.multiply(coefs[0])
+    found = far.covariance.multiply(vectors) / factor
     np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12 * np.abs(expected).max())
 
 
@@ -280,8 +264,8 @@ def test_starting_points_move_towards_the_solution_and_their_image_with_them(sha
     w, h = case.starts, case.K @ case.starts
     steps = (w * case.cross).sum(axis=0) / (w * (h + 2.0 * w)).sum(axis=0)
     # n·point is t·w + δ and n·image is t·h + K̂δ: they tell n.
-    off = image - case.covariance.multiply(point, 2.0)
-    lost = h - case.covariance.multiply(w, 2.0)
+    off = image - case.covariance.multiply(point)
+    lost = h - case.covariance.multiply(w)
     shares = (off * lost).sum(axis=0) / np.square(lost).sum(axis=0)
     np.testing.assert_allclose(off, shares * lost, atol=1e-9 * np.abs(image).max())
     moved = steps / shares * point
@@ -325,7 +309,7 @@ def test_curvature_is_exact_along_starting_points_and_on_the_basis():
     found = none.solver.quadratic(inside[None])[0]
     np.testing.assert_allclose(found, np.einsum("dt,dt->t", inside, case.K @ inside), rtol=1e-9)
     coefs = np.random.default_rng(1).standard_normal((3, 25, 2))
-    whole = none.written_out(none.covariance.tails(math.inf))
+    whole = none.written_out(none.covariance.tails)
     np.testing.assert_allclose(
         none.solver.quadratic(coefs), np.einsum("kdt,de,ket->kt", coefs, whole, coefs), rtol=1e-9
     )

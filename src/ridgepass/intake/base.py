@@ -19,6 +19,8 @@ from ridgepass.snapshot import Kept, array, entry, part, put_each, take_each
 # Until there is a mean, rows are measured from one of them. It may be far from all others, and so
 # must have a share in the weight: a row of more than this many times its weight takes its place.
 OUTWEIGHED = 4.0
+# A mean is small if its square is less than this part of the columns' variances, all together.
+SMALL_MEAN = 4.0
 
 
 class Batch(NamedTuple):
@@ -87,6 +89,7 @@ class Intake(ABC):
         self.filled = 0
         self.started = False
         self.implicit = False  # whether a block may be handed over with its mean still in the rows
+        self.as_they_are = False  # whether rows of the next block are kept as they are
         self.weight = 0.0  # of the rows in finished blocks
         self.feature_mean = Mean.at(np.zeros(n_features if centre else 1), dtype)
         self.target_mean = Mean.at(np.zeros(n_targets if centre else 1), np.dtype(np.float64))
@@ -263,10 +266,23 @@ class Intake(ABC):
         """Return the mean of the waiting targets."""
         return Mean(self.target_reference, self.target_offset())
 
+    def settle(self, implicit: bool, mass: float) -> None:
+        """Say whether blocks may come with their mean, and what squares all blocks so far have.
+
+        Where the mean is small beside the spread, rows are not even measured from the running one:
+        that saves a copy of them.
+        """
+        self.implicit, self.as_they_are = implicit, False
+        if implicit and self.scaling is None and self.centre and self.weight > 0:
+            mean = self.feature_mean.value
+            self.as_they_are = SMALL_MEAN * self.weight * float(mean @ mean) <= mass
+
     def _begin_block(self) -> None:
         """Settle what the rows of a block are stored relative to, before the first comes."""
         if self.filled == 0:
             self.reference, self.target_reference = self.feature_mean.high, self.target_mean.high
+            if self.as_they_are:
+                self.reference = np.zeros_like(self.reference)
 
     def _pieces_of(self, batch: Batch) -> Iterator[slice]:
         """Cut a batch where a block is full, and before a row that is to be measured from."""

@@ -15,9 +15,18 @@ from ridgepass.kernels import (
     apply_transposed,
     column_squares,
     is_sparse,
+    panels,
+    pieces,
     unit_roundoff,
 )
 from ridgepass.snapshot import array
+from ridgepass.threads import each
+
+PIECE = 1 << 20  # numbers that a thread copies at a time
+SUM_ROWS, SUM_COLUMNS = (
+    64,
+    4096,
+)  # what is added up at a time: read twice, the second time from cache
 
 
 class DenseIntake(Intake):
@@ -47,15 +56,20 @@ class DenseIntake(Intake):
         """Yield each block that is full now; whole blocks that need no change are views."""
         rows = batch.rows
         as_is = not is_sparse(rows) and rows.dtype == self.dtype and rows.flags.c_contiguous
-        plain = as_is and batch.weights is None and not self.touches_rows
+        as_is = as_is and batch.weights is None and batch.origin is None
         for here in self._pieces_of(batch):
-            if plain and self.filled == 0 and here.stop - here.start == self.block_rows:
+            whole = as_is and self.filled == 0 and here.stop - here.start == self.block_rows
+            if whole and not self.touches_rows:
                 self.weight += self.block_rows
                 yield Block(rows[here], batch.targets[here])
-            else:
+                continue
+            block = self._finish_view(batch, here) if whole and self.as_they_are else None
+            if block is None:
                 self._keep(batch, here)
                 if self.filled == self.block_rows:
-                    yield self._finish()
+                    block = self._finish()
+            if block is not None:
+                yield block
 
     def pending(self) -> Block:
         """Return the waiting rows with centring and weights left implicit."""
@@ -145,12 +159,16 @@ class DenseIntake(Intake):
         reference = self.reference
         if batch.origin is not None:
             reference = np.subtract(reference, batch.origin, dtype=np.float64)
-        if self.centre:
-            np.subtract(chunk, reference, out=taken, casting="same_kind")
-        else:
-            taken[:] = chunk
-        if self.scaling is not None:
-            np.divide(taken, self.scaling.units, out=taken, casting="same_kind")
+
+        def copy(span: slice) -> None:
+            if self.centre:
+                np.subtract(chunk[span], reference, out=taken[span], casting="same_kind")
+            else:
+                taken[span] = chunk[span]
+            if self.scaling is not None:
+                np.divide(taken[span], self.scaling.units, out=taken[span], casting="same_kind")
+
+        each(copy, panels(len(chunk), max(1, PIECE // self.n_features)))
         self._keep_targets(batch, here)
         if self.standardizes:
             weights = self._weights[self.filled : self.filled + len(chunk)]
@@ -187,40 +205,60 @@ class DenseIntake(Intake):
     def _finish(self) -> Block:
         """Return the full block, centred and weighted."""
         if self.centre and not self.standardizes and self.implicit:
-            block = self._finish_implicitly()
+            block = self._finish_implicitly(self._rows[: self.filled])
             if block is not None:
                 return block
         return self._finish_in_place()
 
-    def _finish_implicitly(self) -> Block | None:
+    def _finish_view(self, batch: Batch, here: slice) -> Block | None:
+        """Return a whole block of a batch without a copy of its rows, if that can be."""
+        self._begin_block()
+        self._keep_targets(batch, here)
+        self.filled = self.block_rows
+        block = self._finish_implicitly(batch.rows[here])
+        self.filled = 0
+        return block
+
+    def _finish_implicitly(self, rows: Rows) -> Block | None:
         """Return the full block with its mean still in the rows, and its weights beside them.
 
         That saves two looks at all rows, and half of the digits are at most lost to it. None where
         the mean is larger than that: rows have moved far since the block began. Sums in the rows'
         own dtype err by less than a rounding of each row does, as they are divided by their number.
         """
-        n_rows, weight = self.filled, self.waiting_weight
-        rows, roots = self._rows[:n_rows], self._roots()
-        if roots is None:
-            shares = np.ones(n_rows, self.dtype)
-            squares = np.einsum("ij,ij->j", rows, rows).astype(np.float64)
-        else:  # over the largest, since weights may exceed the dtype
+        n_rows, weight, roots = self.filled, self.waiting_weight, self._roots()
+        shares, offset = np.ones(n_rows, self.dtype), np.zeros(self.n_features)
+        squares = np.zeros(self.n_features)
+        if roots is not None:  # over the largest, since weights may exceed the dtype
             shares = (self._weights[:n_rows] / self._weights[:n_rows].max()).astype(self.dtype)
-            squares = column_squares(rows, self._weights[:n_rows])
-        offset: Float64 = (shares @ rows).astype(np.float64) / float(shares.sum(dtype=np.float64))
+
+        def add_up(piece: slice) -> None:
+            for start in range(piece.start, piece.stop, SUM_COLUMNS):
+                span = slice(start, min(start + SUM_COLUMNS, piece.stop))
+                for some in panels(n_rows, SUM_ROWS):
+                    inside = rows[some, span]
+                    offset[span] += shares[some] @ inside
+                    if roots is None:
+                        squares[span] += np.einsum("ij,ij->j", inside, inside)
+                    else:
+                        squares[span] += column_squares(inside, self._weights[some])
+
+        each(add_up, pieces(self.n_features, 16 * n_rows))
+        offset /= float(shares.sum(dtype=np.float64))
         squares = np.maximum(squares - weight * np.square(offset), 0.0)
         if not weight * float(offset @ offset) <= float(squares.sum()):
             return None
         mean, shift = self._mean(offset), self._shift(offset)
         n_shifts = int(shift is not None)
         if shift is not None:
-            self._rows[n_rows] = shift[0]
-            squares += np.square(shift[0])
+            shift = shift.astype(self.dtype)
+            squares += np.square(shift[0], dtype=np.float64)
         block = Block(
-            self._rows[: n_rows + n_shifts],
+            rows,
             self._centred_targets(n_shifts),
             factors=roots,
             mean=offset.astype(self.dtype)[None],
+            shift=shift,
             n_shifts=n_shifts,
             squares=squares,
         )

@@ -152,7 +152,7 @@ def _widths(
     """Return what is known of single directions."""
     covariance = query.solver.covariance
     if isinstance(covariance, TrackedCovariance) and confidence < 1.0:
-        distance = query.distance(alpha, (1 - RESIDUAL_DOUBT) * (1.0 - confidence)) + moved
+        distance = query.distance((1 - RESIDUAL_DOUBT) * (1.0 - confidence)) + moved
         return by_distance(covariance, alpha, distance, energy, slack)
     if isinstance(covariance, LowRank) and alpha > 0:
         return by_leverage(covariance, alpha, moved, energy, slack)

@@ -207,6 +207,8 @@ class Sketch(ABC):
     columns_apart: ClassVar[bool] = False
     # Whether it is told of targets, and follows the probes itself.
     needs_targets: ClassVar[bool] = False
+    # Whether it spreads its work over threads itself: BLAS then has one while it learns.
+    threads_itself: ClassVar[bool] = False
     # Whether probes would tell more than it knows itself.
     needs_probes: ClassVar[bool] = True
     # Whether it draws random numbers.

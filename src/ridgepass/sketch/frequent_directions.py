@@ -11,6 +11,7 @@ from ridgepass.kernels import (
     DOUBLE,
     Float64,
     Rows,
+    add_mix,
     column_squares,
     mix_into,
     orthogonal_mix,
@@ -103,12 +104,16 @@ class FrequentDirections(Sketch):
         """
         due = self.updates % REMEASURE_EVERY == REMEASURE_EVERY - 1
         measure = exact or due or columns is not None
-        known = None if measure else np.diag(self.squares)
-        parts = (self.rows, *block.parts)
-        gram = stacked_gram(parts, known=known, exact=exact, columns=columns)
+        size = self.sketch_size
+        if self.updates:
+            known = None if measure else np.diag(self.squares)
+            parts = (self.rows, *block.parts)
+            gram = stacked_gram(parts, known=known, exact=exact, columns=columns)
+        else:  # the old rows are zeros
+            new = stacked_gram(block.parts, exact=exact, columns=columns)
+            gram = np.pad(new, (size, 0))
         if not block.is_implicit:
             return gram, 0.0
-        size = self.sketch_size
         stored = np.diagonal(gram)[size:].copy()
         if block.factors is not None:
             stored[: len(block.factors)] *= np.square(block.factors)
@@ -117,10 +122,17 @@ class FrequentDirections(Sketch):
         lost = max(float(stored.sum() - np.trace(corner)), 0.0)
         return np.block([[gram[:size, :size], left.T], [left, corner]]), lost
 
-    def shrink(self, gram: Float64, *, n_vectors: int | None = None) -> Shrink:
-        """Do lines 4 and 5 for the sketch stacked on one block, given their Gram matrix."""
-        size = self.sketch_size
-        values, vectors = top_eigenpairs(gram, n_vectors or size)  # line 4
+    def shrink(self, gram: Float64, *, n_vectors: int | None = None, n_zeros: int = 0) -> Shrink:
+        """Do lines 4 and 5 for the sketch stacked on one block, given their Gram matrix.
+
+        ``n_zeros`` rows at the top are known to be zeros.
+        """
+        size, wanted = self.sketch_size, n_vectors or self.sketch_size
+        n_found = min(wanted, len(gram) - n_zeros)
+        values, vectors = top_eigenpairs(gram[n_zeros:, n_zeros:], n_found)  # line 4
+        if n_zeros:
+            values = np.append(values, np.zeros(n_zeros))
+            vectors = np.pad(vectors, ((n_zeros, 0), (0, wanted - n_found)))
         cut = max(float(values[size]), 0.0)
         return Shrink(values, vectors, cut, self._keep(values[:size], cut))  # line 5
 
@@ -141,7 +153,11 @@ class FrequentDirections(Sketch):
 
     def carry_out(self, plan: Plan, block: Block) -> None:
         """Change the sketch as planned, in place."""
-        mix_into(self.rows, self.unfold(plan.mix, block), self.rows, *block.parts)
+        mix = self.unfold(plan.mix, block)
+        if self.updates:
+            mix_into(self.rows, mix, self.rows, *block.parts)
+        else:
+            add_mix(self.rows, mix[:, self.sketch_size :], *block.parts)
         self.squares = plan.squares
         self.removed += plan.removed
         self.lost += plan.lost

@@ -5,7 +5,7 @@ import math
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
-from scipy.linalg import block_diag
+from scipy.linalg import block_diag, solve
 
 from ridgepass.blocks import Block
 from ridgepass.kernels import (
@@ -16,6 +16,7 @@ from ridgepass.kernels import (
     is_sparse,
     mix_into,
     panels,
+    product,
     stacked_gram,
     top_eigenpairs,
     unit_roundoff,
@@ -32,26 +33,31 @@ from ridgepass.sketch.tracked_covariance import (
     panel_width,
 )
 from ridgepass.snapshot import Kept, array, entry, part, put_each, take, take_each
+from ridgepass.threads import each
 
-# Rows of a block, at most, and as a multiple of the sketch size: thin products are slow, but where
-# there are very many columns a block must not outweigh the sketch, nor leave the cache.
-MOST_ROWS = 384
-MOST_SKETCHES = 6
-BLOCK_BYTES = 3 << 23
+# Rows of a block, at most, and as a multiple of the sketch size: thin products are slow. With very
+# many columns a block must not outweigh the sketch by more than these bytes.
+MOST_ROWS = 768
+MOST_SKETCHES = 8
+BLOCK_BYTES = 1 << 25
 # Sparse blocks cost a few passes over dense vectors each, however few entries they have.
 SPARSE_ROWS = 4096
-# Starting points move, and the basis turns, when the rows have grown by so much.
-MOVE_GROWTH = 1.1
-TURN_GROWTH = 2.0
+# Starting points move when the rows have grown by so much. The basis turns when they have grown by
+# the larger factor, or by the smaller one and so many sketches: a turn costs as much as a few.
+MOVE_GROWTH = 1.05
+TURN_GROWTH, LEAST_GROWTH, TURN_SKETCHES = 2.2, 1.5, 16
 SPARSE_MOVE_GROWTH = 1.25  # sparse rows cost little beside a move
 # A block is new if its share of squares outside the basis is this many times the running share of
 # the blocks before, and a little more.
 NEW_FACTOR = 2.0
 NEW_SHARE = 0.02
+# Squares outside others that are no direction of its own, of a row's; and rows that count as none.
+LEAST_NEW, LEAST_SQUARE = 1e-6, 1e-200
 FADING = 0.2  # weight of the latest block in that share
 # The diagonal's share of the tail is one of so many, and stays unless another fits better by far.
 LEVELS = 5
 STAYS = 0.2
+CHANGES = 0.2  # how likely a change is taken to be before the first row, over (number + 1)²
 # Where there are more targets than half of the sketch, so many mixtures of them measure the tail.
 N_MIXTURES = 8
 COLLECT_EVERY = 8  # blocks
@@ -63,7 +69,7 @@ LEAST_PROBES = 8
 
 def tracked_block(n_features: int, sketch_size: int, dtype: np.dtype[Any]) -> int:
     """Return how many dense rows make a block."""
-    wide = BLOCK_BYTES // (n_features * dtype.itemsize)
+    wide = BLOCK_BYTES // (n_features * dtype.itemsize) + sketch_size
     return max(sketch_size, min(wide, MOST_ROWS, MOST_SKETCHES * sketch_size))
 
 
@@ -106,8 +112,8 @@ class TrackedSubspace(Sketch):
         through this choice, and through no other.
     surprise : float
         −log of the probability that the choices so far had before the first row: each is to keep
-        the share but with probability 1/(k + 1)², k being its number. Whatever probes are to prove
-        with doubt β holds for the answer of every sequence of choices with β times its
+        the share but with probability 0.2/(k + 1)², k being its number. Whatever probes are to
+        prove with doubt β holds for the answer of every sequence of choices with β times its
         probability, and so for the one that was made.
     """
 
@@ -131,6 +137,7 @@ class TrackedSubspace(Sketch):
         "due_share",
     )
     needs_targets: ClassVar[bool] = True
+    threads_itself: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -194,6 +201,11 @@ class TrackedSubspace(Sketch):
             return 0.0
         longest = max(self.block_rows, self.sparse_block_rows if self._order == "F" else 0) + 1
         return (4 * math.sqrt(longest) + 2) * unit_roundoff(self.dtype)
+
+    @property
+    def _start_rows(self) -> int:
+        """Rows to take in together while all may still fit: more make a better first basis."""
+        return max(self.sketch_size, MOST_ROWS)
 
     @property
     def centres(self) -> bool:
@@ -274,7 +286,7 @@ class TrackedSubspace(Sketch):
             cross = self._take(block)
         else:
             cross = np.zeros((self.n_features, block.targets.shape[1]))
-            for piece in block.pieces(max(self.sketch_size, MOST_ROWS)):
+            for piece in block.pieces(self._start_rows):
                 if self.start is None:
                     cross += self._take(piece)
                 else:
@@ -360,14 +372,16 @@ class TrackedSubspace(Sketch):
         """Return K itself, for rows that are few or have few directions."""
         if not len(block):
             return start.covariance(block, columns)
-        if len(block) > max(self.sketch_size, MOST_ROWS) + 1:  # more take too long
+        if len(block) > self._start_rows + 1:  # more take too long
             twin = copy.deepcopy(self)
             twin.absorb(block)
             found = twin.covariance(Block.of(start.rows[:0]))
             return found if columns is None else found.rescaled(columns, twin.diagonal)
         # All of the waiting rows, so that nothing is lost.
         gram, cancelled = start.gram(block, exact=True, columns=columns)
-        values, vectors = top_eigenpairs(gram, len(gram))
+        n_zeros = 0 if start.updates else self.sketch_size
+        values, vectors = top_eigenpairs(gram[n_zeros:, n_zeros:], len(gram) - n_zeros)
+        vectors = np.pad(vectors, ((n_zeros, 0), (0, 0)))
         return start.covariance_of(values, vectors, cancelled, block, columns)
 
     def merge(self, other: Self) -> None:
@@ -490,16 +504,23 @@ class TrackedSubspace(Sketch):
         squares = block.column_squares()
         mass = float(squares.sum())
         products = block.products(self.points)
-        outside = self._outside(products, mass)
+        inner = self._inner(products)
+        outside = _outside(inner, mass)
         if outside > NEW_FACTOR * self.outside + NEW_SHARE:
             self._turn(block, products[:, : self.sketch_size])
             products = block.products(self.points)
-            outside = self._outside(products, mass)
+            inner = self._inner(products)
+            outside = _outside(inner, mass)
         self.outside = (1 - FADING) * self.outside + FADING * outside
         self.diagonal += squares
-        inside = products[:, : self.sketch_size].astype(np.float64)
-        self.middle += inside.T @ inside
+        self.middle += inner
         return self._add(block, products, self.images)
+
+    def _inner(self, products: Rows) -> Rows:
+        """Return what a block adds to M, given its products with the points."""
+        inside = products[:, : self.sketch_size]
+        inner: Rows = inside.T @ inside
+        return inner
 
     def _add(self, block: Block, products: Rows, images: Rows) -> Float64:
         """Add a block to images, of points that it has been multiplied by; return its Aᵀb."""
@@ -513,11 +534,6 @@ class TrackedSubspace(Sketch):
         if self.n_recent == COLLECT_EVERY:
             self._collect()
         return cross
-
-    def _outside(self, products: Rows, mass: float) -> float:
-        """Return a block's share of squares outside the basis."""
-        inside = products[:, : self.sketch_size]
-        return 1.0 - float(np.vdot(inside, inside)) / mass if mass > 0 else 0.0
 
     def _begin(self, start: IncrementalSVD, block: Block) -> Float64:
         """Take in a block while all rows may fit; follow as soon as they no longer do."""
@@ -533,7 +549,7 @@ class TrackedSubspace(Sketch):
         """Add rows to the start; if they no longer fit, its leading directions are the basis."""
         size = self.sketch_size
         gram, cancelled = start.gram(block)
-        step = start.shrink(gram)
+        step = start.shrink(gram, n_zeros=0 if start.updates else size)
         full = step.values[size] > 64 * unit_roundoff(self.dtype) * step.values[0]
         start.carry_out(start.plan_of(step, cancelled), block)
         if full:
@@ -542,7 +558,9 @@ class TrackedSubspace(Sketch):
             np.divide(start.rows, roots, out=self.points[:size])
             np.multiply(start.rows, roots, out=self.images[:size])
             self.middle = np.diag(start.squares)
-            self.outside = 1.0 - float(start.squares.sum()) / self.mass
+            # What later rows leave outside, not these, which have made the basis.
+            of_these = 1.0 - float(start.squares.sum()) / self.mass
+            self.outside = max(_outside_others(gram, size), of_these)
             self.start = None
             self._learn_share(start.squares, kept)
 
@@ -591,49 +609,58 @@ class TrackedSubspace(Sketch):
             # V are eigenvectors of YᵀM⁻¹Y + XᵀX.
             low = np.diag(values) - taken @ taken.T
             taken = taken / factor
-        tails = known.tails(self._alpha())
+        tails = known.tails
         its_first = first.astype(self.dtype)
         its_second, its_taken = (
             None if one is None else one.astype(self.dtype) for one in (second, taken)
         )
-        its_along, its_values = along.astype(self.dtype), values.astype(self.dtype)[:, None]
+        its_along, its_values = along.astype(self.dtype), values.astype(self.dtype)
 
         def turned(span: slice) -> Rows:
             found: Rows = its_first @ self.image[:, span]
             return found if its_second is None else found + its_second @ rows[:, span]
 
-        held = None
+        spans, held, own_tails = list(panels(self.n_features, width)), None, None
         if isinstance(tails, float):
-            own_tails = np.full(self.n_features, tails, self.dtype)
             tailed = tails * (np.eye(len(along)) - along @ along.T)
+            its_along = (-tails * along).astype(self.dtype)
+            its_factors = (values + tails).astype(self.dtype)[:, None]
         else:
-            own_tails = tails.astype(self.dtype)
-            within, tailed = np.zeros_like(along), np.zeros_like(along)
-            for span in panels(self.n_features, width):
+            own_tails, its_factors = tails.astype(self.dtype), its_values[:, None]
+            parts: list[Any] = [None] * len(spans)
+
+            def measure(index: int) -> None:
+                span = spans[index]
                 before = self.basis[:, span]
                 beyond = turned(span) - its_along @ before
                 scaled = beyond * own_tails[span]
-                within += scaled @ before.T
-                tailed += scaled @ beyond.T
+                parts[index] = np.stack([scaled @ before.T, scaled @ beyond.T])
+
+            each(measure, range(len(spans)))
+            within, tailed = np.add.reduce(parts, dtype=np.float64)
             held = within.astype(self.dtype)
+        learns = block is None and self.n_rows >= self.due_share
         kept = np.empty(self.n_features)
-        for span in panels(self.n_features, width):
+
+        def turn(span: slice) -> None:
             basis, before = turned(span), self.basis[:, span]
             image = its_along @ before
-            np.subtract(basis, image, out=image)
-            image *= own_tails[span]
-            if held is not None:
+            if own_tails is not None and held is not None:
+                np.subtract(basis, image, out=image)
+                image *= own_tails[span]
                 image -= held @ before
-            scaled = its_values * basis
-            image += scaled
-            kept[span] = np.einsum("ij,ij->j", basis, scaled)
+            image += its_factors * basis
+            if learns:
+                kept[span] = its_values @ np.square(basis)
             if its_taken is not None:
                 image -= its_taken @ rows[:, span]
             self.points[: self.sketch_size, span] = basis
             self.images[: self.sketch_size, span] = image
+
+        each(turn, spans)
         self.middle = (low + low.T + tailed + tailed.T) / 2
         self._postpone_turn(0 if block is None else block.n_rows)
-        if block is None and self.n_rows >= self.due_share:
+        if learns:
             self._learn_share(values, kept)
 
     def _signs(self, n_rows: int) -> Float64:
@@ -662,11 +689,12 @@ class TrackedSubspace(Sketch):
         left = np.maximum(self.diagonal - kept, 0.0)
         unit = float(binary_scales(self.diagonal[:, None])[0])
         if self.n_probes:
-            points, factors = self.points[self._probes], values.astype(self.dtype)
+            points, probes = self.points[self._probes], slice(self.n_starts, None)
+            weights = values.astype(self.dtype) * product(points, self.basis)
             lost = 0.0
-            for row, point in enumerate(points, start=self.n_starts):  # one by one, for memory
-                image = self._further(slice(row, row + 1))[0]
-                image -= (factors * (self.basis @ point)) @ self.basis
+            for span in panels(self.n_features, panel_width(8 * self.n_probes)):
+                image = self.further[probes, span] + self.images[self._followed][probes, span]
+                image -= weights @ self.basis[:, span]
                 lost += float(np.square(image / unit).sum()) / self.n_probes
             self._choose(diagonal_share(left / unit, lost))
         whole = self.diagonal
@@ -674,20 +702,10 @@ class TrackedSubspace(Sketch):
         if self.share > 0:
             self.outside_shares = np.divide(left, whole, out=np.zeros_like(whole), where=whole > 0)
 
-    def _learn_tail(self, known: TrackedCovariance) -> TrackedCovariance:
-        """Choose how much of the tail is diagonal; until the next turn that stays as it is."""
-        self.due_share = int(SHARE_GROWTH * self.n_rows) + 1
-        fresh = known.with_tail(self.share, None)
-        if self.n_probes:
-            probes = self._own_probes()
-            self._choose(fresh.measured_share(probes.points, probes.images))
-        self.outside_shares = fresh.outside_shares() if self.share > 0 else np.zeros(0)
-        return known.with_tail(self.share, self.outside_shares if self.share > 0 else None)
-
     def _choose(self, found: float) -> None:
         """Take the level nearest to a measured share, if the present one is far from it."""
         self.n_choices += 1
-        changes = 1 / (self.n_choices + 1) ** 2
+        changes = CHANGES / (self.n_choices + 1) ** 2
         if abs(found - self.share) <= STAYS:
             self.surprise -= math.log1p(-changes)
         else:
@@ -703,13 +721,9 @@ class TrackedSubspace(Sketch):
             points = [one.followed.starts for one in (mine, theirs)]
             point = (1 - share) * points[0] + share * points[1]
             image = np.zeros_like(point)
-            for known, before, alpha in (
-                (mine, points[0], self._alpha()),
-                (theirs, points[1], other._alpha()),
-            ):
-                followed = known.followed
-                image += followed.unit * followed.start_images
-                image += known.multiply(point - before, alpha)
+            for known, before in zip((mine, theirs), points, strict=True):
+                image += known.followed.unit * known.followed.start_images
+                image += known.multiply(point - before)
             self._place(point, image)
         else:
             self._forget_starts()
@@ -734,11 +748,10 @@ class TrackedSubspace(Sketch):
         # The probes have these rows already.
         stop, mass = self._starts.stop, float(start.squares.sum())
         products = block.products(self.points[:stop])
-        if self._outside(products, mass) > NEW_FACTOR * self.outside + NEW_SHARE:
+        if _outside(self._inner(products), mass) > NEW_FACTOR * self.outside + NEW_SHARE:
             self._turn(block, products[:, : self.sketch_size])
             products = block.products(self.points[:stop])
-        inside = products[:, : self.sketch_size].astype(np.float64)
-        self.middle += inside.T @ inside
+        self.middle += self._inner(products)
         block.add_images(self.images[:stop], products)
 
     def _join_from_start(self, start: IncrementalSVD, other: Self) -> None:
@@ -766,14 +779,41 @@ class TrackedSubspace(Sketch):
             basis = np.pad(basis, ((0, size - len(basis)), (0, 0)))
         image = np.zeros((size, self.n_features))
         for known in parts:
-            alpha = self.alpha or known.mass / self.n_features
-            image += known.multiply(basis.T, alpha).T
+            image += known.multiply(basis.T).T
         self.points[:size], self.images[:size] = basis, image
         middle = basis @ image.T
         self.middle = (middle + middle.T) / 2
-        self._learn_tail(self.known())
+        values = np.pad(values[there], (0, size - int(there.sum())))
+        self._learn_share(values, values @ np.square(basis))
         self._postpone_turn()
 
     def _postpone_turn(self, n_more: int = 0) -> None:
-        self.due_turn = int(TURN_GROWTH * (self.n_rows + n_more)) + 1
+        n_rows = self.n_rows + n_more
+        grown = max(LEAST_GROWTH * n_rows, n_rows + TURN_SKETCHES * self.sketch_size)
+        self.due_turn = int(min(TURN_GROWTH * n_rows, grown)) + 1
         self.n_turns += 1
+
+
+def _outside(inner: Rows, mass: float) -> float:
+    """Return a block's share of squares outside the basis, given what it adds to M."""
+    return 1.0 - float(inner.trace(dtype=np.float64)) / mass if mass > 0 else 0.0
+
+
+def _outside_others(gram: Float64, size: int) -> float:
+    """Return the share of squares that some rows have outside the span of ``size`` others.
+
+    Of rows whose Gram matrix is given, those others are taken at even distances.
+    """
+    gram = gram / float(np.diagonal(gram).max())
+    there = np.diagonal(gram) > LEAST_SQUARE
+    squares, gram = np.diagonal(gram)[there], gram[np.ix_(there, there)]
+    unit = 1 / np.sqrt(squares)
+    chosen = np.zeros(len(gram), dtype=bool)
+    chosen[np.linspace(0, len(gram) - 1, min(size, len(gram) // 2)).astype(int)] = True
+    if not chosen.any():
+        return 1.0
+    scaled = gram * np.outer(unit, unit)
+    crossed = scaled[np.ix_(chosen, ~chosen)]
+    held = scaled[np.ix_(chosen, chosen)] + LEAST_NEW * np.eye(len(crossed))
+    left = 1 - np.einsum("ij,ij->j", crossed, solve(held, crossed, assume_a="pos"))
+    return float(np.clip(left, 0.0, 1.0) @ squares[~chosen] / squares[~chosen].sum())

@@ -31,6 +31,7 @@ from ridgepass.kernels import (
     top_eigenpairs,
 )
 from ridgepass.sketch.base import LowRank
+from ridgepass.threads import each
 
 # How much of the tail is taken from E's diagonal for each part of ‖E‖²_F that the variation of that
 # diagonal explains. It did nearly as well as the better of a scalar and a diagonal on all data that
@@ -79,15 +80,13 @@ class MixedRows:
         if self.rough:
             (part,) = self.parts
             scale = binary_scales(weights)
-            found = _thin(part.T, (weights / scale).astype(part.dtype)) * scale
+            found = _thin_transposed(part, (weights / scale).astype(part.dtype)) * scale
         else:
             found = apply_transposed(self.parts, weights)
         return found if self.columns is None else self.columns[:, None] * found
 
-    def walk(
-        self, factor: Float64 | None = None, width: int | None = None
-    ) -> Iterator[tuple[slice, Any]]:
-        """Yield ``factor``·rows, some columns at a time."""
+    def walk(self, factor: Float64 | None = None, width: int | None = None) -> "PanelWalk":
+        """Return what yields ``factor``·rows, some columns at a time."""
         mix = self.mix
         if factor is not None:
             mix = factor if mix is None else factor @ mix
@@ -96,29 +95,66 @@ class MixedRows:
             mix = mix.astype(self.parts[0].dtype) if self.rough else mix
         sizes = [part.shape[0] for part in self.parts]
         cuts = None if mix is None else np.split(mix, np.cumsum(sizes)[:-1], axis=1)
-        for span in panels(self.parts[0].shape[1], width or panel_width(max(sizes))):
-            if cuts is None:
-                (part,) = self.parts
-                rows = part[:, span] * part.dtype.type(1 / self.unit)
-            else:
-                rows = 0.0
-                for cut, part in zip(cuts, self.parts, strict=True):
-                    chunk = panel(part, span)
-                    rows = rows + ((chunk.T @ cut.T).T if is_sparse(chunk) else cut @ chunk)
-            yield span, rows if self.columns is None else rows * self.columns[span]
+        return PanelWalk(self, cuts, width or panel_width(max(sizes)))
 
     def gram(self) -> Float64:
         """Return rows·rowsᵀ: rows are divided before they are multiplied, and so are in range."""
-        total: Any = 0.0
-        for _, rows in self.walk():
-            part = rows if self.rough else rows.astype(np.float64, copy=False)
-            total = total + (part @ part.T).astype(np.float64)  # half the work, as NumPy does it
-        return np.asarray(total)
+        walk = self.walk()
+        parts: list[Any] = [None] * len(walk.spans)
+
+        def multiply(index: int) -> None:
+            rows = walk.at(walk.spans[index])
+            rows = rows if self.rough else rows.astype(np.float64, copy=False)
+            parts[index] = (rows @ rows.T).astype(np.float64)  # half the work, as NumPy does it
+
+        each(multiply, range(len(parts)))
+        return np.asarray(sum(parts))
 
     def rescaled(self, columns: Float64) -> "MixedRows":
         """Return the same with columns multiplied."""
         together = columns if self.columns is None else self.columns * columns
         return replace(self, columns=together, rough=False)
+
+
+@dataclass(frozen=True)
+class PanelWalk:
+    """Rows of a `MixedRows`, some columns at a time.
+
+    Attributes
+    ----------
+    rows : MixedRows
+        What they are of.
+    cuts : list of ndarray or None
+        What its parts are multiplied by, in place of its mix.
+    width : int
+        Columns at a time.
+    """
+
+    rows: MixedRows
+    cuts: list[Float64] | None
+    width: int
+
+    @cached_property
+    def spans(self) -> list[slice]:
+        """The panels."""
+        return list(panels(self.rows.parts[0].shape[1], self.width))
+
+    def at(self, span: slice) -> Any:
+        """Return the rows in some columns."""
+        parts, columns = self.rows.parts, self.rows.columns
+        if self.cuts is None:
+            (part,) = parts
+            found: Any = part[:, span] * part.dtype.type(1 / self.rows.unit)
+        else:
+            found = 0.0
+            for cut, part in zip(self.cuts, parts, strict=True):
+                chunk = panel(part, span)
+                found = found + ((chunk.T @ cut.T).T if is_sparse(chunk) else cut @ chunk)
+        return found if columns is None else found * columns[span]
+
+    def __iter__(self) -> Iterator[tuple[slice, Any]]:
+        for span in self.spans:
+            yield span, self.at(span)
 
 
 @dataclass(frozen=True)
@@ -187,8 +223,10 @@ class TrackedCovariance:
 
     def __init__(self, followed: Followed) -> None:
         self.followed = followed
-        # By its diagonal: leading directions may be many times the others.
-        self._scale = 1 / np.sqrt(np.maximum(np.diagonal(followed.middle), SMALLEST_NORMAL))
+        # By its diagonal: leading directions may be many times the others, and some have nothing.
+        sizes = np.diagonal(followed.middle)
+        self._scale = np.zeros(len(sizes))
+        np.power(sizes, -0.5, out=self._scale, where=sizes > SMALLEST_NORMAL)
         scaled = followed.middle * np.outer(self._scale, self._scale)
         scaled[np.diag_indices_from(scaled)] += JITTER
         self._factor = _cholesky_factor(scaled)
@@ -232,18 +270,19 @@ class TrackedCovariance:
             )
         )
 
-    def multiply(self, vectors: Float64, alpha: float = math.inf) -> Float64:
-        """Return K̂·vectors with the tail for ``alpha``."""
+    def multiply(self, vectors: Float64) -> Float64:
+        """Return K̂·vectors."""
         scale = binary_scales(vectors)
         vectors = vectors / scale
-        tails, outside = self._tails(alpha / self.followed.unit), self._out(vectors)
+        tails, outside = self._tails, self._out(vectors)
         rest = self._out((tails * outside.T).T) if np.ndim(tails) else tails * outside
         product: Float64 = self.followed.unit * (scale * (self._low(vectors) + rest))
         return product
 
-    def tails(self, alpha: float) -> float | Float64:
-        """Return T for solving at ``alpha``: one number, or one for each column."""
-        return self.followed.unit * self._tails(alpha / self.followed.unit)
+    @property
+    def tails(self) -> float | Float64:
+        """T: one number, or one for each column."""
+        return self.followed.unit * self._tails
 
     def inverse(self, alpha: float) -> Solve:
         """Return what multiplies by (K̂ + alpha·I)⁻¹."""
@@ -258,39 +297,61 @@ class TrackedCovariance:
         return self._solution(gamma, scaled)[0]
 
     def moved(self, alpha: float, cross: Float64) -> tuple[Float64, Float64]:
-        """Return w and h for starting points at the solution for ``alpha``, w of unit length."""
+        """Return w and h for starting points at the solution for ``alpha``, w of unit length.
+
+        Y is taken for MΩ in solving, which costs no Gram matrix of Y; h is what K̂ makes of w.
+        """
         followed, least = self.followed, LEAST_RIDGE * self.followed.rounding
         gamma = max(alpha / followed.unit, least * float(np.diagonal(followed.middle).max()))
-        steps, rest = self._from_starts(gamma, cross / followed.unit)
-        delta, image = self._step(gamma, rest)
+        cross = cross / followed.unit
+        steps, rest = self._from_starts(gamma, cross)
+        if followed.share == 0.0:
+            delta, image = self._step(gamma, cross, steps, rest)
+        else:
+            delta, image = self._step_with_diagonal_tail(gamma, rest)
         point = steps * followed.starts + delta
         norms = column_norms(point)
         per = np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > SMALLEST_NORMAL)
         image = steps * followed.start_images + image
         return per * point, followed.unit * (per * image)
 
-    def _step(self, gamma: float, rest: Float64) -> tuple[Float64, Float64]:
-        """Return δ with (K̂ + γI)δ near ``rest``, and K̂δ.
+    def _step(
+        self, gamma: float, cross: Float64, steps: Float64, rest: Float64
+    ) -> tuple[Float64, Float64]:
+        """Return δ with (K̂ + γI)δ near ``rest`` = c − t(h + γw), and K̂δ, for a scalar tail.
 
-        Y is taken for MΩ, which costs no Gram matrix of Y.
+        Everything is made of Ω and Y times w, h and c, and of one look at each the other way.
         """
-        followed, tails = self.followed, self._tails(gamma)
+        followed = self.followed
         basis, image, middle = followed.basis, followed.image, followed.middle
-        ridges = tails + gamma if isinstance(tails, float) else (tails + gamma)[:, None]
-        within = _dividing(middle + gamma * np.eye(len(middle)))
+        point, start_image = followed.starts, followed.start_images
+        vectors = np.hstack([point, start_image, cross])
+        along, along_image, along_cross = np.split(basis.project(vectors), 3, axis=1)
+        seen, seen_image, seen_cross = np.split(image.project(vectors), 3, axis=1)
+        inside = along_cross - steps * (along_image + gamma * along)
+        # Y times what is outside Ω, as YΩᵀ is M.
+        beside = seen_cross - steps * (seen_image + gamma * seen) - middle @ inside
+        weights = _dividing(middle + gamma * np.eye(len(middle)))(inside)
+        lifted = basis.lift(np.hstack([along, inside, weights]))
+        near, within, delta = np.split(lifted, 3, axis=1)
+        lifted = image.lift(np.hstack([self._divide(seen), weights, self._divide(beside)]))
+        low, low_within, low_outside = np.split(lifted, 3, axis=1)
+        tail = self._tail_of(point, point - near, start_image - low)
+        outside = (rest - within) / (tail + gamma)
+        return delta + outside, low_within + low_outside / (tail + gamma) + tail * outside
+
+    def _step_with_diagonal_tail(self, gamma: float, rest: Float64) -> tuple[Float64, Float64]:
+        """Return the same where the tail is not one number."""
+        followed, tails = self.followed, self._tails
+        basis, image, middle = followed.basis, followed.image, followed.middle
         size = binary_scales(rest)
         left = rest / size
         inside = basis.project(left)
-        weights = within(inside)
-        outside = (left - basis.lift(inside)) / ridges
-        if not isinstance(tails, float):
-            outside = self._out(outside)
-        delta = basis.lift(weights) + outside
-        tailed = outside * (ridges - gamma)
-        if not isinstance(tails, float):
-            tailed = self._out(tailed)
+        weights = _dividing(middle + gamma * np.eye(len(middle)))(inside)
+        outside = self._out(((left - basis.lift(inside)).T / (tails + gamma)).T)
+        tailed = self._out((outside.T * tails).T)
         low = image.lift(weights + self._divide(image.project(outside)))
-        return size * delta, size * (low + tailed)
+        return size * (basis.lift(weights) + outside), size * (low + tailed)
 
     def root(self) -> Float64:
         """Return what makes R of Y such that RᵀR is YᵀM⁻¹Y."""
@@ -330,33 +391,10 @@ class TrackedCovariance:
         """Estimate xᵀKx for each column x."""
         scale = binary_scales(columns)
         columns = columns / scale
-        low, outside, tails = self._low(columns), self._out(columns), self._tails(math.inf)
+        low, outside, tails = self._low(columns), self._out(columns), self._tails
         found: Float64 = np.einsum("dt,dt->t", columns, low)
         found = found + np.einsum("dt,dt->t", (tails * outside.T).T, outside)
         return scale * (scale * self.followed.unit * np.maximum(found, 0.0))
-
-    def measured_share(self, probes: Rows, images: Float64) -> float:
-        """Return how much of the tail should be E's diagonal; the rest is one number for all.
-
-        A diagonal is right where columns are uneven or sparse. Where E has large eigenvalues that
-        no diagonal shows, it falls far short of them, and solutions become too long. What tells is
-        how much of ‖E‖²_F the variation of the diagonal explains; ‖Eφ‖² of Gaussian vectors φ, of
-        which ``probes`` has a row each, is ‖E‖²_F on average.
-        """
-        if not len(probes):
-            return 0.0
-        points = probes.astype(np.float64).T
-        lost = self._parts_outside(points, images.T / self.followed.unit)[1]
-        return diagonal_share(self._diagonal, float(np.square(lost).sum(axis=0).mean()))
-
-    def with_tail(self, share: float, outside: Float64 | None) -> "TrackedCovariance":
-        """Return the same with another tail."""
-        return TrackedCovariance(replace(self.followed, share=share, outside=outside))
-
-    def outside_shares(self) -> Float64:
-        """Return what share of each column's squares E has."""
-        whole = self.followed.diagonal
-        return np.divide(self._diagonal, whole, out=np.zeros_like(whole), where=whole > 0)
 
     @cached_property
     def _left(self) -> float:
@@ -375,60 +413,39 @@ class TrackedCovariance:
             kept[span] = np.einsum("ij,ij->j", rows, rows)
         return np.maximum(followed.diagonal - kept, 0.0)
 
-    def _parts_outside(self, points: Float64, images: Float64) -> tuple[Float64, Float64]:
-        """Return (I − P)·points, and E·points, which lies outside too."""
-        basis, image = self.followed.basis, self.followed.image
-        count = points.shape[1]
-        inside = basis.project(np.hstack([points, images]))
-        seen = image.project(points)
-        # P·Ep = Ωᵀ(Ωh − Yp), which is zero but for what a turn has put into h.
-        lifted = basis.lift(np.hstack([inside[:, :count], inside[:, count:] - seen]))
-        left = images - image.lift(self._divide(seen)) - lifted[:, count:]
-        return points - lifted[:, :count], left
-
     @cached_property
-    def _measured(self) -> tuple[float, float, float, float]:
-        """The sums that τ is made of: a unit u, ‖p‖², ‖Ep‖²/u² and p·Ep/u of all p outside Ω.
-
-        p are the starting points.
-        """
+    def _tail(self) -> float:
+        """τ, the tail as one number."""
         points = self.followed.starts
         if not points.any():
-            return 1.0, 0.0, 0.0, 0.0
-        inside, images = self._parts_outside(points, self.followed.start_images)
-        size = float(np.abs(images).max(initial=0.0))
-        scale = size if size > 0 else 1.0
-        images, left = images / scale, float(np.square(inside).sum())
-        return (
-            scale,
-            left if left > LEAST_OUTSIDE * float(np.square(points).sum()) else 0.0,
-            float(np.square(images).sum()),
-            float((inside * images).sum()),
-        )
+            return self._mean_tail
+        lost = self.followed.start_images - self._low(points)
+        return self._tail_of(points, self._out(points), lost)
 
-    def _tail(self, gamma: float) -> float:
-        """Return τ, the tail as one number: what solves best for vectors whose solution is known.
+    def _tail_of(self, points: Float64, outside: Float64, images: Float64) -> float:
+        """Return Rayleigh's quotient u·Eu/‖u‖² of what lies outside Ω of some points, u.
 
-        (E + γI)u = g + γu =: v, and v/(τ + γ) is nearest to u for τ + γ = ‖v‖²/(u·v). For large γ
-        that is the quotient u·g/‖u‖²; for small γ it is ‖g‖²/(u·g), which is larger, as what must
-        be solved for is richer in the large directions of E than its solution is.
+        ``images`` are Eu, and may have a part within Ω. Solutions are small where E is large, and
+        so are the starting points: this is what E has in the directions that solutions have.
         """
-        scale, point, image, both = self._measured
-        if point > 0 and math.isinf(gamma):
-            found = scale * both / point
-        elif point > 0 and both + gamma / scale * point > 0:
-            ridge = gamma / scale
-            found = scale * (image + ridge * both) / (both + ridge * point)
-        elif self.followed.tail is not None:
-            return self.followed.tail
-        else:
-            n_outside = self.followed.rank - len(self._scale)
-            return self._left / n_outside if n_outside > 0 else 0.0
+        squares = float(np.square(outside).sum())
+        if not squares > LEAST_OUTSIDE * float(np.square(points).sum()):
+            return self._mean_tail
+        found = float((outside * images).sum()) / squares
         return min(max(found, 0.0), self._left, self.followed.largest_tail)
 
-    def _tails(self, gamma: float) -> float | Float64:
-        share, tail = self.followed.share, self._tail(gamma)
-        return tail if share == 0.0 else share * self._diagonal + (1 - share) * tail
+    @property
+    def _mean_tail(self) -> float:
+        """The mean eigenvalue of E, where no starting point tells more."""
+        if self.followed.tail is not None:
+            return self.followed.tail
+        n_outside = self.followed.rank - len(self._scale)
+        return self._left / n_outside if n_outside > 0 else 0.0
+
+    @cached_property
+    def _tails(self) -> float | Float64:
+        share = self.followed.share
+        return self._tail if share == 0.0 else share * self._diagonal + (1 - share) * self._tail
 
     def _solution(self, gamma: float, cross: Float64) -> tuple[Float64, Float64, Float64, Float64]:
         """Return x̂ = t·w + δ, t, δ, and what δ solves for: c − t(h + γw).
@@ -449,7 +466,7 @@ class TrackedCovariance:
         return steps, cross - steps * (image + gamma * point)
 
     def _inverse(self, gamma: float) -> Solve:
-        tails = self._tails(gamma)
+        tails = self._tails
         if isinstance(tails, float):
             invert = self._with_scalar_tail(gamma, tails)
         else:
@@ -557,13 +574,38 @@ class TrackedCovariance:
 
 
 def _thin(matrix: Rows, vectors: Rows) -> Float64:
-    """Return matrix·vectors in their dtype, then in float64; a few vectors one by one."""
-    if vectors.shape[1] > FEW_VECTORS:
-        return (matrix @ vectors).astype(np.float64)
-    found = np.empty((matrix.shape[0], vectors.shape[1]))
-    for column, vector in enumerate(np.ascontiguousarray(vectors.T)):
-        found[:, column] = matrix @ vector
+    """Return matrix·vectors in their dtype, for few rows of many columns; then in float64."""
+    columns = np.ascontiguousarray(vectors.T)
+    spans = list(panels(matrix.shape[1], panel_width(len(matrix))))
+    parts = np.empty((len(spans), len(columns), len(matrix)), matrix.dtype)
+
+    def multiply(index: int) -> None:
+        span = spans[index]
+        _by_columns(matrix[:, span], columns[:, span], parts[index])
+
+    each(multiply, range(len(spans)))
+    found: Float64 = parts.sum(axis=0, dtype=np.float64).T
     return found
+
+
+def _thin_transposed(matrix: Rows, weights: Rows) -> Float64:
+    """Return matrixᵀ·weights in the same way."""
+    rows, found = np.ascontiguousarray(weights.T), np.empty((weights.shape[1], matrix.shape[1]))
+
+    def multiply(span: slice) -> None:
+        _by_columns(matrix[:, span].T, rows, found[:, span])
+
+    each(multiply, panels(matrix.shape[1], panel_width(len(matrix))))
+    return found.T
+
+
+def _by_columns(matrix: Rows, vectors: Rows, out: Rows) -> None:
+    """Set each row of ``out`` to matrix·vector; a few of them one by one, which is faster."""
+    if len(vectors) > FEW_VECTORS:
+        out[:] = vectors @ matrix.T
+    else:
+        for row, vector in zip(out, vectors, strict=True):
+            row[:] = matrix @ vector
 
 
 def panel_width(n_rows: int) -> int:
@@ -572,9 +614,12 @@ def panel_width(n_rows: int) -> int:
 
 
 def diagonal_share(diagonal: Float64, whole: float) -> float:
-    """Return how much of ‖E‖²_F the variation of E's diagonal explains, doubled, but at most one.
+    """Return how much of the tail should be E's diagonal; the rest is one number for all.
 
-    ``whole`` is the mean of ‖Eφ‖² over Gaussian vectors φ, which is ‖E‖²_F on average.
+    A diagonal is right where columns are uneven or sparse. Where E has large eigenvalues that no
+    diagonal shows, it falls far short of them, and solutions become too long. What tells is how
+    much of ‖E‖²_F the variation of the diagonal explains. ``whole`` is the mean of ‖Eφ‖² over
+    Gaussian vectors φ, which is ‖E‖²_F on average.
     """
     squares = float(diagonal @ diagonal)
     if squares == 0.0:

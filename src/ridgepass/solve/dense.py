@@ -46,7 +46,7 @@ class DenseSolver:
 
         return [corrector(alpha) for alpha in alphas]
 
-    def typical_tail(self, alpha: float) -> float:
+    def typical_tail(self) -> float:
         """Return zero: no direction is left to a tail."""
         return 0.0
 

@@ -45,11 +45,11 @@ class LowRankSolver:
         ridges = [alpha + shift]
         return lambda vectors: self._solve(vectors, self._project(vectors), ridges)[0]
 
-    def tail(self, alpha: float) -> float:
+    def tail(self) -> float:
         """Return what K̂ has in every direction outside S."""
         return self.covariance.shift
 
-    def typical_tail(self, alpha: float) -> float:
+    def typical_tail(self) -> float:
         """Estimate what AᵀA has in directions that matter outside S."""
         return self.covariance.shift
 

@@ -31,13 +31,13 @@ class TrackedSolver:
         """Return what multiplies by (K̂ + alpha·I)⁻¹, to precondition by."""
         return self.covariance.inverse(alpha)
 
-    def tail(self, alpha: float) -> float:
+    def tail(self) -> float:
         """Return the least that K̂ has in any direction outside the basis."""
-        return float(np.min(self.covariance.tails(alpha)))
+        return float(np.min(self.covariance.tails))
 
-    def typical_tail(self, alpha: float) -> float:
+    def typical_tail(self) -> float:
         """Estimate what AᵀA has in directions that matter outside the basis."""
-        return float(np.mean(self.covariance.tails(alpha)))
+        return float(np.mean(self.covariance.tails))
 
     def covariance_error(self, alpha: float) -> float:
         """Return infinity: how far K̂ is from AᵀA is not known for certain."""
