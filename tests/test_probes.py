@@ -221,7 +221,7 @@ def test_after_a_further_pass_the_measured_residual_takes_over():
 @pytest.mark.parametrize("method", ["tracked", "rfd", "rp"])
 def test_of_a_refined_answer_they_measure_the_step_beyond_the_last_pass(method):
     A, b, _ = make_rows(500)
-    stream = RidgeStream(method, sketch_size=4, probes=24).update(A, b)
+    stream = RidgeStream(method, sketch_size=6, probes=24).update(A, b)
     for passes in (1, 1, 2):
         stream.refine([(A, b)], 50.0, passes=passes)
         proof, certain = stream.certificate(50.0), stream.certificate(50.0, confidence=1)

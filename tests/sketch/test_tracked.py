@@ -148,6 +148,7 @@ def test_a_long_block_is_taken_in_pieces_only_until_all_are_followed(far, monkey
 @BY_DTYPE
 def test_images_are_exact_between_turns(dtype, monkeypatch):
     monkeypatch.setattr(tracked, "TURN_GROWTH", 1e9)
+    monkeypatch.setattr(tracked, "LEAST_GROWTH", 1e9)
     monkeypatch.setattr(tracked, "NEW_FACTOR", 1e9)
     A, b = data(n_targets=3)
     A = A.astype(dtype).astype(float)
@@ -324,7 +325,7 @@ def test_the_surprise_is_that_of_the_choices_made():
     for k, found in enumerate((0.1, 0.3, 0.9, 0.8, 0.9, 0.1), start=1):
         before = sketch.share
         sketch._choose(found)
-        changes = 1 / (k + 1) ** 2
+        changes = 0.5 / (k + 1) ** 2
         probability *= 1 - changes if sketch.share == before else changes / 4
         assert sketch.surprise == pytest.approx(-math.log(probability))
         assert sketch.probes.surprise == sketch.surprise
@@ -606,4 +607,4 @@ def test_no_more_bytes_are_held_than_was_said(n_targets, n_probes, dtype):
 )
 def test_blocks_are_neither_thin_nor_longer_than_a_few_sketches(n_features, size, rows):
     assert tracked_block(n_features, size, np.dtype("float64")) == rows
-    assert make(100, 5).block_rows == 30
+    assert make(100, 5).block_rows == 40

@@ -276,11 +276,11 @@ def mixed_columns(n_rows, is_sparse=False):
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("scaling", SCALES)
-@pytest.mark.parametrize("n_rows", [3, 23, 24, 25, 300])  # waiting, at the start, and following
+@pytest.mark.parametrize("n_rows", [3, 31, 32, 33, 300])  # waiting, at the start, and following
 def test_a_tracked_model_goes_on_from_either_phase(n_rows, scaling, dtype):
     model = new("tracked", scaling, dtype=dtype).partial_fit(*mixed_columns(n_rows))
     sketch = model._learned.stream._state.sketch
-    assert (sketch.start is None) == (n_rows >= 24)
+    assert (sketch.start is None) == (n_rows >= 32)
     other = new("tracked", scaling, dtype=dtype, sketch_size=6).partial_fit(*batch(99, seed=3))
     check_goes_on(model, other, [batch(n, seed=5) for n in (1, 40, 200)])
 

@@ -1,5 +1,6 @@
 """Model files of ``method="anchored"``, which was before "tracked": they predict as they did."""
 
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any, ClassVar
 
@@ -10,7 +11,12 @@ from ridgepass.kernels import DOUBLE, Float64, stacked_gram, unit_roundoff
 from ridgepass.sketch.base import LowRank, inverse_roots
 from ridgepass.sketch.frequent_directions import FrequentDirections
 from ridgepass.sketch.shrink import Plan, Shrink
-from ridgepass.sketch.tracked_covariance import Followed, MixedRows, TrackedCovariance
+from ridgepass.sketch.tracked_covariance import (
+    LEAST_OUTSIDE,
+    Followed,
+    MixedRows,
+    TrackedCovariance,
+)
 from ridgepass.snapshot import Kept, array, entry, number
 
 TAIL = 0.2  # share of the kept directions that a shrink took from
@@ -145,6 +151,28 @@ class AnchoredCovariance(TrackedCovariance):
                 largest_tail=low.largest_loss / unit,
             )
         )
+
+    def solution(self, alpha: float, cross: Float64) -> Float64:
+        """Return coefficients for Aᵀb as they were: with a tail that depended on alpha."""
+        followed = self.followed
+        gamma = alpha / followed.unit
+        steps, rest = self._from_starts(gamma, cross / followed.unit)
+        none = np.zeros_like(followed.starts)
+        tail = self._tail_for(gamma)
+        plain = TrackedCovariance(replace(followed, starts=none, start_images=none, tail=tail))
+        return steps * followed.starts + plain._inverse(gamma)(rest)
+
+    def _tail_for(self, gamma: float) -> float:
+        """Return what solves best for u = (I − P)w: (E + γI)u =: v, and τ + γ = ‖v‖²/(u·v)."""
+        followed = self.followed
+        outside = self._out(followed.starts)
+        images = self._out(followed.start_images - self._low(followed.starts)) + gamma * outside
+        least = LEAST_OUTSIDE * float(np.square(followed.starts).sum())
+        along = float((outside * images).sum())
+        if not float(np.square(outside).sum()) > least or not along > 0:
+            return self._mean_tail
+        found = float(np.square(images).sum()) / along - gamma
+        return min(max(found, 0.0), self._left, followed.largest_tail)
 
     def rescaled(self, columns: Float64, column_mass: Float64) -> "AnchoredCovariance":
         """Return the same for A·diag(columns)."""

@@ -57,7 +57,7 @@ FADING = 0.2  # weight of the latest block in that share
 # The diagonal's share of the tail is one of so many, and stays unless another fits better by far.
 LEVELS = 5
 STAYS = 0.2
-CHANGES = 0.2  # how likely a change is taken to be before the first row, over (number + 1)²
+CHANGES = 0.5  # how likely a change is taken to be before the first row, over (number + 1)²
 # Where there are more targets than half of the sketch, so many mixtures of them measure the tail.
 N_MIXTURES = 8
 COLLECT_EVERY = 8  # blocks
@@ -112,7 +112,7 @@ class TrackedSubspace(Sketch):
         through this choice, and through no other.
     surprise : float
         −log of the probability that the choices so far had before the first row: each is to keep
-        the share but with probability 0.2/(k + 1)², k being its number. Whatever probes are to
+        the share but with probability 0.5/(k + 1)², k being its number. Whatever probes are to
         prove with doubt β holds for the answer of every sequence of choices with β times its
         probability, and so for the one that was made.
     """

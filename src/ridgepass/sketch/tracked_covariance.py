@@ -223,10 +223,12 @@ class TrackedCovariance:
 
     def __init__(self, followed: Followed) -> None:
         self.followed = followed
-        # By its diagonal: leading directions may be many times the others, and some have nothing.
+        # By its diagonal: leading directions may be many times the others. Some have nothing, or so
+        # little that Y does not hold it.
         sizes = np.diagonal(followed.middle)
+        there = sizes > SMALLEST_NORMAL / min(followed.unit, 1.0)
         self._scale = np.zeros(len(sizes))
-        np.power(sizes, -0.5, out=self._scale, where=sizes > SMALLEST_NORMAL)
+        np.power(sizes, -0.5, out=self._scale, where=there)
         scaled = followed.middle * np.outer(self._scale, self._scale)
         scaled[np.diag_indices_from(scaled)] += JITTER
         self._factor = _cholesky_factor(scaled)
