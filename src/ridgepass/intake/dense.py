@@ -16,17 +16,14 @@ from ridgepass.kernels import (
     column_squares,
     is_sparse,
     panels,
-    pieces,
     unit_roundoff,
 )
 from ridgepass.snapshot import array
 from ridgepass.threads import each
 
 PIECE = 1 << 20  # numbers that a thread copies at a time
-SUM_ROWS, SUM_COLUMNS = (
-    64,
-    4096,
-)  # what is added up at a time: read twice, the second time from cache
+# What is added up at a time: it is read twice, the second time from the cache.
+SUM_ROWS, SUM_COLUMNS = 64, 4096
 
 
 class DenseIntake(Intake):
@@ -232,18 +229,16 @@ class DenseIntake(Intake):
         if roots is not None:  # over the largest, since weights may exceed the dtype
             shares = (self._weights[:n_rows] / self._weights[:n_rows].max()).astype(self.dtype)
 
-        def add_up(piece: slice) -> None:
-            for start in range(piece.start, piece.stop, SUM_COLUMNS):
-                span = slice(start, min(start + SUM_COLUMNS, piece.stop))
-                for some in panels(n_rows, SUM_ROWS):
-                    inside = rows[some, span]
-                    offset[span] += shares[some] @ inside
-                    if roots is None:
-                        squares[span] += np.einsum("ij,ij->j", inside, inside)
-                    else:
-                        squares[span] += column_squares(inside, self._weights[some])
+        def add_up(span: slice) -> None:
+            for some in panels(n_rows, SUM_ROWS):
+                inside = rows[some, span]
+                offset[span] += shares[some] @ inside
+                if roots is None:
+                    squares[span] += np.einsum("ij,ij->j", inside, inside)
+                else:
+                    squares[span] += column_squares(inside, self._weights[some])
 
-        each(add_up, pieces(self.n_features, 16 * n_rows))
+        each(add_up, panels(self.n_features, SUM_COLUMNS))
         offset /= float(shares.sum(dtype=np.float64))
         squares = np.maximum(squares - weight * np.square(offset), 0.0)
         if not weight * float(offset @ offset) <= float(squares.sum()):
