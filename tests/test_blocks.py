@@ -106,6 +106,18 @@ def test_products_and_images_are_those_of_the_rows_written_out(case, seed, order
     np.testing.assert_allclose(block.dense(), explicit, atol=TOLERANCE[dtype.name])
 
 
+@pytest.mark.parametrize("density", [0.002, 0.05, 0.5])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_images_of_sparse_rows_in_many_columns(density, order):
+    # Panels of 256 columns: some without an entry, some with few, some with many.
+    rows = sparse.random_array((40, 1500), density=density, format="csc", rng=0)
+    points = np.array(np.random.default_rng(1).standard_normal((1025, 1500)), order=order)
+    block, out = Block.of(rows), np.zeros_like(points)
+    block.add_images(out, block.products(points))
+    explicit = rows.toarray()
+    np.testing.assert_allclose(out, points @ explicit.T @ explicit, atol=1e-9)
+
+
 @given(case=blocks())
 @settings(max_examples=100)
 def test_squares_of_columns_are_those_of_the_rows_written_out(case):

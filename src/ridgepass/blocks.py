@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
@@ -20,7 +20,10 @@ from ridgepass.kernels import (
     product,
 )
 from ridgepass.scaling import Rescaling
+from ridgepass.threads import each
 
+# Of images of sparse rows, so many numbers at a time; all columns if this share has an entry.
+SPARSE_NUMBERS, MANY_COLUMNS = 1 << 18, 0.25
 LIFT_PANEL = 1024  # columns at a time, so that what is added to them stays in the cache
 
 
@@ -222,11 +225,7 @@ class Block:
                 weights[:data], self.factors[:, None], out=weights[:data], casting="same_kind"
             )
         if is_sparse(self.rows):
-            (columns,) = np.nonzero(np.diff(self.rows.indptr))
-            starts = np.append(self.rows.indptr[columns], self.rows.indptr[-1])
-            entries = self.rows.data, self.rows.indices, starts
-            across = sparse.csr_array(entries, shape=(len(columns), stored))
-            target[columns] += across @ np.ascontiguousarray(weights)
+            self._add_sparse(target, np.ascontiguousarray(weights))
         else:
             shift = None if self.shift is None else self.shift[0].astype(out.dtype)
             add_product(out, weights, self.rows, products[stored:], shift)
@@ -234,6 +233,23 @@ class Block:
             target -= self.mean.T * weights[:data].sum(axis=0)
         if self.shift is not None and is_sparse(self.rows):
             target += self.shift.T * products[stored:]
+
+    def _add_sparse(self, target: Rows, weights: Rows) -> None:
+        """Add rowsᵀ·weights to ``target`` for sparse rows, some columns at a time."""
+        rows = self.rows
+
+        def add(span: slice) -> None:
+            starts = rows.indptr[span.start : span.stop + 1]
+            first, last = starts[0], starts[-1]
+            (columns,) = np.nonzero(np.diff(starts))
+            where: Any = span
+            if len(columns) < MANY_COLUMNS * (span.stop - span.start):
+                starts, where = np.append(starts[columns], last), span.start + columns
+            entries = rows.data[first:last], rows.indices[first:last], starts - first
+            across = sparse.csr_array(entries, shape=(len(starts) - 1, rows.shape[0]))
+            target[where] += across @ weights
+
+        each(add, panels(len(target), max(256, SPARSE_NUMBERS // weights.shape[1])))
 
     def column_squares(self) -> Float64:
         """Return the squares of each column."""

@@ -4,7 +4,7 @@ import copy
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,7 @@ from ridgepass.kernels import (
     unit_roundoff,
 )
 from ridgepass.probes import Probes
-from ridgepass.scaling import Rescaling, Scaling
+from ridgepass.scaling import Rescaling
 from ridgepass.sketch import Dense, LowRank, Sketch, TrackedCovariance
 from ridgepass.solve import Certificate, DenseSolver, Solver, error_bounds, factorise
 from ridgepass.solve.bounds import over, sum_rounding
@@ -53,17 +53,19 @@ def _in_units(state: State, fresh: Float64) -> tuple[Sketch, Float64]:
     return sketch, change.first_squares
 
 
-def _with_pending(
-    probes: Probes | None, block: Block, scaling: Scaling | None, fresh: Float64 | None
+def _probes_of(
+    state: State, block: Block, fresh: Float64 | None, columns: Float64 | None
 ) -> Probes | None:
-    """Return the probes with the waiting rows, all columns multiplied by ``fresh``."""
+    """Return the probes with the waiting rows, columns multiplied by what is given."""
+    probes, scaling = state.probes, state.intake.scaling
     if probes is None:
         return None
     if fresh is not None and scaling is not None:
         # A column that has been zero so far may have any number in a probe.
         probes = probes.rescaled(np.where(scaling.squares > 0, fresh, 1.0))
         block = block.in_units(fresh)
-    return probes.including(block)
+    probes = probes.including(block)
+    return probes if columns is None else probes.rescaled(columns)
 
 
 @dataclass(frozen=True)
@@ -97,8 +99,8 @@ class Query:
         With ``standardize``: which columns are divided by their deviation.
     centred : bool
         Whether there is an intercept.
-    probes : Probes or None
-        What measures the residual of any answer.
+    find_probes : callable
+        Returns ``probes``. Most questions do without.
     longest_block : int
         Rows of the longest block.
     remark : str
@@ -120,9 +122,14 @@ class Query:
     scale_error: float
     measured: NDArray[np.bool_] | None
     centred: bool
-    probes: Probes | None
+    find_probes: Callable[[], Probes | None]
     longest_block: int
     remark: str = ""
+
+    @cached_property
+    def probes(self) -> Probes | None:
+        """What measures the residual of any answer, the waiting rows included."""
+        return self.find_probes()
 
     @classmethod
     def of(cls, state: State) -> "Query":
@@ -144,11 +151,9 @@ class Query:
                 moved = moved + left_out
             columns = units / scale
             scale_error = float(np.sqrt(moved[varies] / squares[varies]).max(initial=0.0))
-        probes = _with_pending(state.probes, block, scaling, fresh)
         covariance = sketch.covariance(block, fresh)
         if columns is not None and (columns != 1.0).any():
             covariance = covariance.rescaled(columns, squares / np.square(units))
-            probes = None if probes is None else probes.rescaled(columns)
         stretch = 1.0
         if columns is not None:
             ratio = columns if fresh is None else columns * fresh
@@ -182,7 +187,7 @@ class Query:
             scale_error=scale_error,
             measured=varies,
             centred=intake.centre,
-            probes=probes,
+            find_probes=partial(_probes_of, state, block, fresh, columns),
             longest_block=moments.longest_block,
             remark=PROBES_DROPPED if state.probes_dropped else "",
         )

@@ -89,7 +89,10 @@ class State:
     @property
     def probes_dropped(self) -> bool:
         """Whether there were probes, and a merger has dropped them."""
-        return self.n_probes > 0 and self.probes is None
+        sketch, there = self.sketch, self.own_probes is not None
+        if isinstance(sketch, TrackedSubspace):
+            there = sketch.has_probes
+        return self.n_probes > 0 and not there
 
     @property
     def probes(self) -> Probes | None:

@@ -141,7 +141,7 @@ def _probed(
         ratio = query.scale / means.scale
         if not (np.abs(ratio - 1) < SAME_SCALE).all():
             return None  # the first pass had other units, and what it has rounded counts in them
-        query = replace(query, probes=query.probes.rescaled(ratio))
+        query = replace(query, find_probes=partial(query.probes.rescaled, ratio))
     rest = found.residual - found.alpha * found.step
     return query.probed(found.alpha, rest, found.step, residual_error, moved)
 

@@ -32,21 +32,23 @@ from ridgepass.sketch.tracked_covariance import (
     orthonormal_mix,
     panel_width,
 )
+from ridgepass.sketch.turning import NewRows, Turn
 from ridgepass.snapshot import Kept, array, entry, part, put_each, take, take_each
-from ridgepass.threads import each
 
 # Rows of a block, at most, and as a multiple of the sketch size: thin products are slow. With very
 # many columns a block must not outweigh the sketch by more than these bytes.
 MOST_ROWS = 768
 MOST_SKETCHES = 8
 BLOCK_BYTES = 1 << 25
-# Sparse blocks cost a few passes over dense vectors each, however few entries they have.
-SPARSE_ROWS = 4096
+# A sparse block costs a look at most columns of the images, however few entries it has: more rows
+# where there are more columns, up to a limit.
+SPARSE_ROWS, MOST_SPARSE_ROWS = 4096, 16384
+COLUMNS_PER_ROW = 24
 # Starting points move when the rows have grown by so much. The basis turns when they have grown by
 # the larger factor, or by the smaller one and so many sketches: a turn costs as much as a few.
 MOVE_GROWTH = 1.05
 TURN_GROWTH, LEAST_GROWTH, TURN_SKETCHES = 2.2, 1.5, 16
-SPARSE_MOVE_GROWTH = 1.25  # sparse rows cost little beside a move
+SPARSE_MOVE_GROWTH = 1.35  # sparse rows cost little beside a move, and take turns at 2.2 alone
 # A block is new if its share of squares outside the basis is this many times the running share of
 # the blocks before, and a little more.
 NEW_FACTOR = 2.0
@@ -71,6 +73,12 @@ def tracked_block(n_features: int, sketch_size: int, dtype: np.dtype[Any]) -> in
     """Return how many dense rows make a block."""
     wide = BLOCK_BYTES // (n_features * dtype.itemsize) + sketch_size
     return max(sketch_size, min(wide, MOST_ROWS, MOST_SKETCHES * sketch_size))
+
+
+def sparse_tracked_block(n_features: int, sketch_size: int) -> int:
+    """Return how many sparse rows make a block."""
+    wide = min(n_features // COLUMNS_PER_ROW, MOST_SPARSE_ROWS)
+    return max(sketch_size, SPARSE_ROWS, wide)
 
 
 def tracked_bytes(
@@ -160,7 +168,7 @@ class TrackedSubspace(Sketch):
             self.n_starts = min(N_MIXTURES, n_targets)
             self._mixing = rng.choice([-1.0, 1.0], (n_targets, self.n_starts))
         self.block_rows = tracked_block(n_features, sketch_size, self.dtype)
-        self.sparse_block_rows = max(sketch_size, SPARSE_ROWS)
+        self.sparse_block_rows = sparse_tracked_block(n_features, sketch_size)
         self._order: Literal["C", "F"] = "F" if is_sparse else "C"
         self._move_growth = SPARSE_MOVE_GROWTH if is_sparse else MOVE_GROWTH
         self.certifies = probes is not None
@@ -170,9 +178,10 @@ class TrackedSubspace(Sketch):
         n_more = self.n_starts + self.n_probes
         # NumPy and the system set memory aside when it is written to: not before it is needed.
         self.points: Rows = np.zeros((sketch_size + n_more, n_features), self.dtype, self._order)
-        # Images of all points, and the latest block's Aᵀb: one product adds to all of them. Those
-        # of points that stay where they are go on to float64 now and then, to ``further``.
-        shape = sketch_size + n_more + n_targets, n_features
+        # Images of all points, and of dense rows the latest block's Aᵀb: one product adds to all of
+        # them. Those of points that stay where they are go on to float64 now and then, to
+        # ``further``.
+        shape = sketch_size + n_more + (0 if is_sparse else n_targets), n_features
         self.images: Rows = np.zeros(shape, self.dtype, self._order)
         self.further: Float64 = np.zeros((n_more, n_features), np.float64, self._order)
         self.n_recent = 0  # blocks since then
@@ -247,9 +256,14 @@ class TrackedSubspace(Sketch):
         return slice(self._starts.stop, self._starts.stop + self.n_probes)
 
     @property
+    def has_probes(self) -> bool:
+        """Whether residuals can be measured: probes were asked for, and no merger dropped them."""
+        return self.certifies and self.n_probes > 0
+
+    @property
     def probes(self) -> Probes | None:
-        """Φ and KΦ, the former a view. None without, or after a merger has dropped them."""
-        return self._own_probes() if self.certifies and self.n_probes else None
+        """Φ and KΦ, the former a view; None without."""
+        return self._own_probes() if self.has_probes else None
 
     def _own_probes(self) -> Probes:
         # By rows, whatever the order of the arrays: products must not depend on it.
@@ -336,7 +350,7 @@ class TrackedSubspace(Sketch):
         parts: tuple[Any, ...] = (self.image,)
         mix = None
         if block is not None and len(block):
-            products = block.products(self.points[:stop])
+            products = self._products(block, slice(stop))
             inside = products[:, :size].astype(np.float64)
             middle = middle + inside.T @ inside
             further = np.array(further, order=self._order)
@@ -516,6 +530,12 @@ class TrackedSubspace(Sketch):
         self.middle += inner
         return self._add(block, products, self.images)
 
+    def _products(self, block: Block, which: slice) -> Rows:
+        """Return a block's products with some of the points."""
+        if is_sparse(block.rows):  # SciPy would copy these points first
+            return block.products(self.points)[:, which]
+        return block.products(self.points[which])
+
     def _inner(self, products: Rows) -> Rows:
         """Return what a block adds to M, given its products with the points."""
         inside = products[:, : self.sketch_size]
@@ -524,12 +544,16 @@ class TrackedSubspace(Sketch):
 
     def _add(self, block: Block, products: Rows, images: Rows) -> Float64:
         """Add a block to images, of points that it has been multiplied by; return its Aᵀb."""
-        n_targets = block.targets.shape[1]
-        units = binary_scales(block.targets)  # so that none overflows
-        targets = (block.targets / units).astype(self.dtype)
-        images[len(images) - n_targets :] = 0.0
-        block.add_images(images, np.hstack([products, targets]))
-        cross: Float64 = images[len(images) - n_targets :].T * units
+        if self._order == "F":  # a row of its own would be a look at every column
+            block.add_images(images, products)
+            cross = block.cross()
+        else:
+            n_targets = block.targets.shape[1]
+            units = binary_scales(block.targets)  # so that none overflows
+            targets = (block.targets / units).astype(self.dtype)
+            images[len(images) - n_targets :] = 0.0
+            block.add_images(images, np.hstack([products, targets]))
+            cross = images[len(images) - n_targets :].T * units
         self.n_recent += 1
         if self.n_recent == COLLECT_EVERY:
             self._collect()
@@ -538,7 +562,7 @@ class TrackedSubspace(Sketch):
     def _begin(self, start: IncrementalSVD, block: Block) -> Float64:
         """Take in a block while all rows may fit; follow as soon as they no longer do."""
         size = self.sketch_size
-        products = block.products(self.points[size:])
+        products = self._products(block, self._followed)
         cross = self._add(block, products, self.images[size:])
         self.diagonal += block.column_squares()
         self._stack(start, block)
@@ -580,8 +604,7 @@ class TrackedSubspace(Sketch):
 
     def _place(self, point: Float64, image: Float64) -> None:
         """Let starting points be there."""
-        self._collect()
-        self.points[self._starts] = point.T
+        self.points[self._starts], self.images[self._starts] = point.T, 0.0
         self.further[: self.n_starts] = image.T
 
     def _turn(self, block: Block | None = None, products: Rows | None = None) -> None:
@@ -590,78 +613,31 @@ class TrackedSubspace(Sketch):
         Without a block they are the eigenvectors of YᵀM⁻¹Y. Their image is what K̂ makes of them.
         ``products`` are those of the block with the basis before.
         """
-        known, width = self.known(rough=True), panel_width(self.sketch_size)
-        rows, second, taken = np.empty((0, self.n_features), self.dtype), None, None
+        known = self.known(rough=True)
         if block is None or products is None:
-            values, first = known.eigenpairs  # V = first·Y
-            along, low = first @ self.middle, np.diag(values)
+            values, by = known.eigenpairs
+            turn = Turn(values, by, by @ self.middle)
         else:
-            # X times a power of two near 1/√unit, so that no product is out of range.
-            factor = 2.0 ** -(int(np.frexp(known.followed.unit)[1]) // 2)
-            signs = factor * self._signs(len(block))
-            rows = self._mixture(block, signs)
-            inside = signs @ products.astype(np.float64)
-            crossed = (rows @ self.image.T).astype(np.float64)
-            gram = MixedRows((rows,), rough=True).gram()
-            first, second, values = known.leading(crossed, gram, factor)  # V = first·Y + second·X
-            along = first @ self.middle + second @ inside
-            taken = (first @ crossed.T + second @ gram) / factor  # VXᵀ
-            # V are eigenvectors of YᵀM⁻¹Y + XᵀX.
-            low = np.diag(values) - taken @ taken.T
-            taken = taken / factor
-        tails = known.tails
-        its_first = first.astype(self.dtype)
-        its_second, its_taken = (
-            None if one is None else one.astype(self.dtype) for one in (second, taken)
-        )
-        its_along, its_values = along.astype(self.dtype), values.astype(self.dtype)
-
-        def turned(span: slice) -> Rows:
-            found: Rows = its_first @ self.image[:, span]
-            return found if its_second is None else found + its_second @ rows[:, span]
-
-        spans, held, own_tails = list(panels(self.n_features, width)), None, None
-        if isinstance(tails, float):
-            tailed = tails * (np.eye(len(along)) - along @ along.T)
-            its_along = (-tails * along).astype(self.dtype)
-            its_factors = (values + tails).astype(self.dtype)[:, None]
-        else:
-            own_tails, its_factors = tails.astype(self.dtype), its_values[:, None]
-            parts: list[Any] = [None] * len(spans)
-
-            def measure(index: int) -> None:
-                span = spans[index]
-                before = self.basis[:, span]
-                beyond = turned(span) - its_along @ before
-                scaled = beyond * own_tails[span]
-                parts[index] = np.stack([scaled @ before.T, scaled @ beyond.T])
-
-            each(measure, range(len(spans)))
-            within, tailed = np.add.reduce(parts, dtype=np.float64)
-            held = within.astype(self.dtype)
+            turn = self._turn_to(block, products, known)
         learns = block is None and self.n_rows >= self.due_share
-        kept = np.empty(self.n_features)
-
-        def turn(span: slice) -> None:
-            basis, before = turned(span), self.basis[:, span]
-            image = its_along @ before
-            if own_tails is not None and held is not None:
-                np.subtract(basis, image, out=image)
-                image *= own_tails[span]
-                image -= held @ before
-            image += its_factors * basis
-            if learns:
-                kept[span] = its_values @ np.square(basis)
-            if its_taken is not None:
-                image -= its_taken @ rows[:, span]
-            self.points[: self.sketch_size, span] = basis
-            self.images[: self.sketch_size, span] = image
-
-        each(turn, spans)
-        self.middle = (low + low.T + tailed + tailed.T) / 2
+        kept = np.empty(self.n_features) if learns else None
+        self.middle = turn.carry_out(self.basis, self.image, known.tails, kept)
         self._postpone_turn(0 if block is None else block.n_rows)
-        if learns:
-            self._learn_share(values, kept)
+        if kept is not None:
+            self._learn_share(turn.values, kept)
+
+    def _turn_to(self, block: Block, products: Rows, known: TrackedCovariance) -> Turn:
+        """Return the turn to the leading directions of K̂ and of some rows X of a block."""
+        # X times a power of two near 1/√unit, so that no product is out of range.
+        factor = 2.0 ** -(int(np.frexp(known.followed.unit)[1]) // 2)
+        signs = factor * self._signs(len(block))
+        rows = self._mixture(block, signs)
+        inside = signs @ products.astype(np.float64)
+        crossed = (rows @ self.image.T).astype(np.float64)
+        gram = MixedRows((rows,), rough=True).gram()
+        by, new_by, values = known.leading(crossed, gram, factor)
+        along, taken = by @ self.middle + new_by @ inside, by @ crossed.T + new_by @ gram
+        return Turn(values, by, along, NewRows(rows, factor, new_by, taken / factor))
 
     def _signs(self, n_rows: int) -> Float64:
         """Return what makes a few rows X of those of a block: all of them, or random sums."""
@@ -789,8 +765,10 @@ class TrackedSubspace(Sketch):
 
     def _postpone_turn(self, n_more: int = 0) -> None:
         n_rows = self.n_rows + n_more
-        grown = max(LEAST_GROWTH * n_rows, n_rows + TURN_SKETCHES * self.sketch_size)
-        self.due_turn = int(min(TURN_GROWTH * n_rows, grown)) + 1
+        due = TURN_GROWTH * n_rows
+        if self._order == "C":
+            due = min(due, max(LEAST_GROWTH * n_rows, n_rows + TURN_SKETCHES * self.sketch_size))
+        self.due_turn = int(due) + 1
         self.n_turns += 1
 
 

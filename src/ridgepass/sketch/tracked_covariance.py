@@ -38,6 +38,7 @@ from ridgepass.threads import each
 # we have: mixed, correlated, uneven and sparse columns.
 DIAGONAL_SLOPE = 2.0
 PANEL = 1 << 18  # numbers at a time, so that what is done to them stays in the cache
+STEP_PANEL = 1 << 16  # where a product follows another with the same numbers
 JITTER = 1e-14  # relative to each diagonal entry: M is positive but for rounding
 # Below this share of the vectors that tell of E, what lies outside Ω is too little to measure.
 LEAST_OUTSIDE = 1e-10
@@ -144,7 +145,9 @@ class PanelWalk:
         parts, columns = self.rows.parts, self.rows.columns
         if self.cuts is None:
             (part,) = parts
-            found: Any = part[:, span] * part.dtype.type(1 / self.rows.unit)
+            found: Any = part[:, span]
+            if self.rows.unit != 1.0:
+                found = found * part.dtype.type(1 / self.rows.unit)
         else:
             found = 0.0
             for cut, part in zip(self.cuts, parts, strict=True):
@@ -343,17 +346,51 @@ class TrackedCovariance:
         return delta + outside, low_within + low_outside / (tail + gamma) + tail * outside
 
     def _step_with_diagonal_tail(self, gamma: float, rest: Float64) -> tuple[Float64, Float64]:
-        """Return the same where the tail is not one number."""
-        followed, tails = self.followed, self._tails
-        basis, image, middle = followed.basis, followed.image, followed.middle
-        size = binary_scales(rest)
-        left = rest / size
-        inside = basis.project(left)
+        """Return the same where the tail is not one number: u = (I − P)R⁻¹(I − P)·rest outside Ω.
+
+        Four looks at Ω and two at Y, of which those at the same panel are taken together.
+        """
+        followed, tails, middle = self.followed, self._tails, self.followed.middle
+        (basis,), (image,) = followed.basis.parts, followed.image.parts
+        size, dtype = binary_scales(rest), basis.dtype
+        inside = followed.basis.project(rest / size)
         weights = _dividing(middle + gamma * np.eye(len(middle)))(inside)
-        outside = self._out(((left - basis.lift(inside)).T / (tails + gamma)).T)
-        tailed = self._out((outside.T * tails).T)
-        low = image.lift(weights + self._divide(image.project(outside)))
-        return size * (basis.lift(weights) + outside), size * (low + tailed)
+        left = np.ascontiguousarray((rest / size).T, dtype)
+        own_tails, ridges = np.asarray(tails, dtype), np.asarray(tails + gamma, dtype)
+        outside, tailed, lifted = (np.empty_like(left) for _ in range(3))
+        spans = list(panels(len(rest), panel_width(len(middle), STEP_PANEL)))
+        along, seen = np.empty((2, len(spans), len(left), len(middle)), dtype)
+
+        def lift(rows: Rows, by: Rows, span: slice) -> Rows:
+            _by_columns(rows[:, span].T, by, lifted[:, span])
+            return lifted[:, span]
+
+        def divide(index: int) -> None:
+            span, here = spans[index], outside[:, spans[index]]
+            np.divide(left[:, span] - lift(basis, within, span), ridges[span], out=here)
+            _by_columns(basis[:, span], here, along[index])
+
+        def leave(index: int) -> None:
+            span, here = spans[index], outside[:, spans[index]]
+            here -= lift(basis, within, span)
+            np.multiply(here, own_tails[span], out=tailed[:, span])
+            _by_columns(image[:, span], here, seen[index])
+            _by_columns(basis[:, span], tailed[:, span], along[index])
+
+        def finish(span: slice) -> None:
+            outside[:, span] += lift(basis, delta, span)
+            tailed[:, span] -= lift(basis, within, span)
+            tailed[:, span] += lift(image, low, span)
+
+        within = np.ascontiguousarray(inside.T, dtype)
+        each(divide, range(len(spans)))
+        within = along.sum(axis=0)
+        each(leave, range(len(spans)))
+        within, delta = along.sum(axis=0), np.ascontiguousarray(weights.T, dtype)
+        known = self._divide(seen.sum(axis=0, dtype=np.float64).T / followed.unit)
+        low = np.ascontiguousarray((weights + known).T / followed.unit, dtype)
+        each(finish, spans)
+        return size * outside.T, size * tailed.T
 
     def root(self) -> Float64:
         """Return what makes R of Y such that RᵀR is YᵀM⁻¹Y."""
@@ -447,7 +484,10 @@ class TrackedCovariance:
     @cached_property
     def _tails(self) -> float | Float64:
         share = self.followed.share
-        return self._tail if share == 0.0 else share * self._diagonal + (1 - share) * self._tail
+        if share == 0.0:
+            return self._tail
+        even = (1 - share) * self._tail if share < 1.0 else 0.0  # four looks at Ω and Y
+        return share * self._diagonal + even
 
     def _solution(self, gamma: float, cross: Float64) -> tuple[Float64, Float64, Float64, Float64]:
         """Return x̂ = t·w + δ, t, δ, and what δ solves for: c − t(h + γw).
@@ -512,8 +552,9 @@ class TrackedCovariance:
         """
         followed, ridges = self.followed, tails + gamma
         basis, image, middle = followed.basis, followed.image, followed.middle
-        inner, mixed, outer = self._grams(1 / np.sqrt(ridges))
-        mixed = mixed - inner @ middle  # ΩR⁻¹Fᵀ
+        grams, size = self.weighted_gram(1 / np.sqrt(ridges)), len(middle)
+        inner, outer = grams[:size, :size], grams[size:, size:]
+        mixed = grams[:size, size:] - inner @ middle  # ΩR⁻¹Fᵀ
         outer = outer - middle @ mixed - (mixed + inner @ middle).T @ middle  # FR⁻¹Fᵀ
         project = _dividing(inner)
         outer = _symmetric(outer - mixed.T @ project(mixed))
@@ -535,23 +576,23 @@ class TrackedCovariance:
 
         return invert
 
-    def _grams(self, columns: Float64) -> tuple[Float64, Float64, Float64]:
-        """Return ΩC²Ωᵀ, ΩC²Yᵀ and YC²Yᵀ for C = diag(columns)."""
-        followed = self.followed
-        size = len(followed.middle)
-        inner, mixed, outer = (np.zeros((size, size)) for _ in range(3))
-        width = panel_width(size)
-        both = zip(followed.basis.walk(width=width), followed.image.walk(width=width), strict=True)
-        for (span, ours), (_, theirs) in both:
-            dtype = ours.dtype if followed.basis.rough else np.float64
-            one, other = (
-                part.astype(dtype, copy=False) * columns[span].astype(dtype)
-                for part in (ours, theirs)
-            )
-            inner += one @ one.T
-            mixed += one @ other.T
-            outer += other @ other.T
-        return inner, mixed, outer
+    def weighted_gram(self, columns: Float64, *more: Rows) -> Float64:
+        """Return the Gram matrix of [Ω; Y; more]·diag(columns), Y in units."""
+        followed, width = self.followed, panel_width(2 * len(self.followed.middle))
+        walks = [rows.walk(width=width) for rows in (followed.basis, followed.image)]
+        walks += [MixedRows((rows,)).walk(width=width) for rows in more]
+        spans = walks[0].spans
+        dtype = followed.basis.parts[0].dtype if followed.basis.rough else np.dtype(np.float64)
+        parts: list[Any] = [None] * len(spans)
+
+        def multiply(index: int) -> None:
+            span = spans[index]
+            rows = np.concatenate([walk.at(span) for walk in walks], dtype=dtype)
+            rows *= columns[span].astype(dtype)
+            parts[index] = (rows @ rows.T).astype(np.float64)
+
+        each(multiply, range(len(parts)))
+        return np.asarray(sum(parts))
 
     @cached_property
     def _root(self) -> Float64:
@@ -610,9 +651,9 @@ def _by_columns(matrix: Rows, vectors: Rows, out: Rows) -> None:
             row[:] = matrix @ vector
 
 
-def panel_width(n_rows: int) -> int:
+def panel_width(n_rows: int, numbers: int = PANEL) -> int:
     """Return how many columns of so many rows to look at together."""
-    return max(1024, PANEL // max(n_rows, 1))
+    return max(1024, numbers // max(n_rows, 1))
 
 
 def diagonal_share(diagonal: Float64, whole: float) -> float:
