@@ -62,7 +62,7 @@ STAYS = 0.2
 CHANGES = 0.5  # how likely a change is taken to be before the first row, over (number + 1)²
 # Where there are more targets than half of the sketch, so many mixtures of them measure the tail.
 N_MIXTURES = 8
-COLLECT_EVERY = 8  # blocks
+COLLECT_EVERY = {"float32": 8, "float64": 256}  # blocks
 SHARE_GROWTH = 3.0
 LEAST_MIXTURE = 64  # rows that stand for a new block, at least, or half as many as in the basis
 # If no probes are asked for, so many measure the diagonal's share.
@@ -555,7 +555,7 @@ class TrackedSubspace(Sketch):
             block.add_images(images, np.hstack([products, targets]))
             cross = images[len(images) - n_targets :].T * units
         self.n_recent += 1
-        if self.n_recent == COLLECT_EVERY:
+        if self.n_recent == COLLECT_EVERY[self.dtype.name]:
             self._collect()
         return cross
 

@@ -95,7 +95,10 @@ class MixedRows:
             mix = mix / self.unit
             mix = mix.astype(self.parts[0].dtype) if self.rough else mix
         sizes = [part.shape[0] for part in self.parts]
-        cuts = None if mix is None else np.split(mix, np.cumsum(sizes)[:-1], axis=1)
+        cuts = None
+        if mix is not None:
+            parts = np.split(mix.T, np.cumsum(sizes)[:-1])
+            cuts = [np.ascontiguousarray(part) for part in parts]  # as SciPy takes them
         return PanelWalk(self, cuts, width or panel_width(max(sizes)))
 
     def gram(self) -> Float64:
@@ -126,7 +129,7 @@ class PanelWalk:
     rows : MixedRows
         What they are of.
     cuts : list of ndarray or None
-        What its parts are multiplied by, in place of its mix.
+        What its parts are multiplied by, in place of its mix; with a row for each of theirs.
     width : int
         Columns at a time.
     """
@@ -149,10 +152,14 @@ class PanelWalk:
             if self.rows.unit != 1.0:
                 found = found * part.dtype.type(1 / self.rows.unit)
         else:
-            found = 0.0
+            found = None
             for cut, part in zip(self.cuts, parts, strict=True):
                 chunk = panel(part, span)
-                found = found + ((chunk.T @ cut.T).T if is_sparse(chunk) else cut @ chunk)
+                if is_sparse(chunk) or chunk.strides[0] < chunk.strides[1]:  # by columns
+                    mixed = (chunk.T @ cut).T
+                else:
+                    mixed = cut.T @ chunk
+                found = mixed if found is None else found + mixed
         return found if columns is None else found * columns[span]
 
     def __iter__(self) -> Iterator[tuple[slice, Any]]:
