@@ -167,7 +167,8 @@ def outcome(method: str, number: int, seed: int) -> Outcome:
     rest = query.solver.exact_cross - data.alpha * coef
     asked = data.alpha, rest, coef, query.cross_error
     given = query.probed(*asked)
-    bare = replace(query, probes=replace(query.probes, surprise=0.0)).probed(*asked)
+    unpaid = replace(query.probes, surprise=0.0)
+    bare = replace(query, find_probes=lambda: unpaid).probed(*asked)
     assert given is not None
     assert bare is not None
     at_first = float(np.linalg.norm(residual / query.probes.stretch))

@@ -134,6 +134,9 @@ def test_the_bound_holds_and_the_estimate_is_near(method, dtype, options):
         wrong = stream.solve(alpha) * scale - exact
         proof = stream.certificate(alpha)
         assert (np.linalg.norm(wrong, axis=0) <= proof.coef_bound).all()
+        assert (
+            np.linalg.norm(wrong, axis=0) <= proof.relative * np.linalg.norm(exact, axis=0)
+        ).all()
         energy = np.sqrt(np.square(X @ wrong).sum(axis=0) + alpha * np.square(wrong).sum(axis=0))
         assert (energy <= proof.energy_bound).all()
         certain = stream.certificate(alpha, confidence=1)
@@ -186,14 +189,16 @@ def test_the_law_holds_over_many_draws(n_probes, doubt):
 def test_bounds_of_streams_fail_as_often_as_they_say_at_most(method):
     A, b, _ = make_rows(150)
     K, c, n_draws, doubt = A.T @ A, A.T @ b[:, :1], 100, 0.2
-    short, far, below = 0, 0, 0
+    exact = np.linalg.solve(K + 20.0 * np.eye(12), c)
+    short, far, below, long = 0, 0, 0, 0
     for seed in range(n_draws):
         stream = RidgeStream(method, sketch_size=4, probes=6, probe_seed=seed).update(A, b[:, :1])
         query, coef = stream._query(), stream.solve(20.0)
         true = float(np.linalg.norm(c - K @ coef - 20.0 * coef))
         rest = query.solver.exact_cross - 20.0 * coef
         short += query.probed(20.0, rest, coef, np.zeros(1)).bound(doubt).item() < true
-        wrong = np.abs(coef - np.linalg.solve(K + 20.0 * np.eye(12), c))
+        wrong = np.abs(coef - exact)
+        long += query._least_length(20.0, coef, doubt).item() > np.linalg.norm(exact)
         proof = stream.certificate(20.0, 1 - doubt)
         below += bool((wrong > proof.coefficient_bounds().T).any())
         if method == "tracked":
@@ -203,8 +208,21 @@ def test_bounds_of_streams_fail_as_often_as_they_say_at_most(method):
     assert short <= high
     assert far <= high
     assert below <= high
+    assert long <= high
     if method != "tracked":  # whose choice of the tail is paid for
         assert low <= short
+
+
+@pytest.mark.parametrize("factor", [1.0, 1e-120, 1e120])
+def test_how_long_exact_ridge_is_at_least(factor):
+    A, b, _ = make_rows(500, 40)
+    stream = RidgeStream("tracked", sketch_size=30, probes=24).update(A * factor, b)
+    alpha = 50.0 * factor**2
+    exact = np.linalg.solve(A.T @ A + 50.0 * np.eye(40), A.T @ b) / factor
+    lengths = np.linalg.norm(exact, axis=0)
+    found = stream._query()._least_length(alpha, stream.solve(alpha), 1e-6)
+    assert (found <= lengths).all()
+    assert (found >= 0.5 * lengths).all()
 
 
 def test_after_a_further_pass_the_measured_residual_takes_over():

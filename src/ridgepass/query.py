@@ -31,7 +31,9 @@ from ridgepass.state import State
 # rounding, so that models which all fit perfectly are equals.
 NOISE = 1e-10
 CONFIDENCE = 1 - 1e-6  # with which certificates hold unless another is asked for
-RESIDUAL_DOUBT = 0.9  # the share of doubt that residuals have; the rest is for ‖AᵀA − K̂‖
+# Shares of the doubt: of residuals, and of how long exact ridge is; the rest is for ‖AᵀA − K̂‖.
+RESIDUAL_DOUBT, LENGTH_DOUBT = 0.85, 0.05
+DISTANCE_DOUBT = 1 - RESIDUAL_DOUBT - LENGTH_DOUBT
 PROBES_DROPPED = (
     "no probes: a merger has dropped them, since the other part had other ones (another "
     "random_state or number of probes, or with standardize other first units)"
@@ -226,7 +228,8 @@ class Query:
             if (residual / alpha < absolute).any():
                 rests_on = "probes"
             absolute = np.fmin(absolute, residual / alpha)
-            relative = np.fmin(relative, over(absolute, norms - absolute))
+            least = self._least_length(alpha, coef, LENGTH_DOUBT * (1.0 - confidence))
+            relative = np.fmin(relative, over(absolute, np.fmax(norms - absolute, least)))
             energy = np.fmin(energy, residual / math.sqrt(alpha))
         lost = self.lost_coefs(len(coef), self.scale)
         by_units = np.zeros_like(norms)
@@ -298,6 +301,24 @@ class Query:
         moved = self.moved if moved is None else max(moved, self.moved)
         return Probed(self, found, coef, rest, rest_error, moved)
 
+    def _least_length(self, alpha: float, coef: Float64, doubt: float) -> Float64:
+        """Return at most the length of exact ridge x, but with probability ``doubt``.
+
+        For any v, ‖x‖·‖(K + γI)v‖ ≥ x·(K + γI)v = c·v. For v = (K̂ + γI)⁻¹x̂ that is nearly ‖x̂‖²,
+        and probes tell how far (K + γI)v is from x̂.
+        """
+        # Times γ over a power of two near x̂, so that v is in range.
+        images = alpha * (coef / binary_scales(coef))
+        vectors = self.solver.corrector(alpha)(images)
+        norms, lengths, cross = column_norms(images), column_norms(vectors), self.solver.exact_cross
+        error = 4 * DOUBLE * (norms + alpha * lengths)
+        probed = self.probed(alpha, images - alpha * vectors, vectors, error)
+        assert probed is not None
+        most = norms + probed.bound(doubt)
+        error = self.cross_error + (len(coef) + 8) * DOUBLE * column_norms(cross)
+        along = np.einsum("dt,dt->t", cross, vectors) - lengths * error
+        return np.where(np.isfinite(most), np.maximum(over(along, most), 0.0), 0.0)
+
     def distance(self, doubt: float) -> float:
         """Return at least ‖AᵀA − K̂‖₂ but with probability ``doubt``, K̂ being the tracked one.
 
@@ -332,7 +353,7 @@ class Query:
         if isinstance(covariance, TrackedCovariance):
             if self.probes is None or confidence == 1.0:
                 return []
-            distance = self.distance((1 - RESIDUAL_DOUBT) * (1.0 - confidence))
+            distance = self.distance(DISTANCE_DOUBT * (1.0 - confidence))
             return by_distance(covariance, alpha, distance, energy, slack)
         if not isinstance(covariance, LowRank) or covariance.loss_bound is None or alpha == 0:
             return []

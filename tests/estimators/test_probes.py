@@ -39,7 +39,8 @@ def test_every_estimator_has_them_by_default(kind):
     assert probes_of(bare) is None
     proof = bare.certificate()
     assert (proof.confidence, proof.rests_on, proof.estimate) == (1.0, "sketch", None)
-    np.testing.assert_allclose(bare.coef_, kind(**OPTIONS).fit(X, y).coef_, rtol=0.5)
+    # Fewer probes of its own choose the tail, and by it alpha: not the same model, but as good.
+    assert bare.score(X, y) == pytest.approx(kind(**OPTIONS).fit(X, y).score(X, y), abs=0.05)
 
 
 @pytest.mark.parametrize("n_targets", [None, 3])

@@ -148,7 +148,6 @@ def test_a_long_block_is_taken_in_pieces_only_until_all_are_followed(far, monkey
 @BY_DTYPE
 def test_images_are_exact_between_turns(dtype, monkeypatch):
     monkeypatch.setattr(tracked, "TURN_GROWTH", 1e9)
-    monkeypatch.setattr(tracked, "LEAST_GROWTH", 1e9)
     monkeypatch.setattr(tracked, "NEW_FACTOR", 1e9)
     A, b = data(n_targets=3)
     A = A.astype(dtype).astype(float)
@@ -239,7 +238,7 @@ def test_any_scale_gives_the_same_coefficients(power, make_data):
 
 def test_sparse_rows_are_followed_like_dense_ones(monkeypatch):
     monkeypatch.setattr(tracked, "SPARSE_MOVE_GROWTH", tracked.MOVE_GROWTH)
-    monkeypatch.setattr(tracked, "LEAST_GROWTH", 1e9)  # turns of sparse rows are rarer
+    monkeypatch.setattr(tracked, "SPARSE_TURN_GROWTH", tracked.TURN_GROWTH)
     rng = np.random.default_rng(4)
     A = sparse.random_array((1500, 300), density=0.05, format="csr", rng=rng)
     b = A @ rng.standard_normal((300, 2)) + rng.standard_normal((1500, 2))

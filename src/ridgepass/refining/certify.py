@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 
 from ridgepass.kernels import TINY, Float64, binary_scales, column_norms, underflow
-from ridgepass.query import RESIDUAL_DOUBT, Probed, Query
+from ridgepass.query import DISTANCE_DOUBT, RESIDUAL_DOUBT, Probed, Query
 from ridgepass.refining.refined import Refined, Refinement
 from ridgepass.refining.sums import UNIT
 from ridgepass.sketch import LowRank, TrackedCovariance
@@ -152,7 +152,7 @@ def _widths(
     """Return what is known of single directions."""
     covariance = query.solver.covariance
     if isinstance(covariance, TrackedCovariance) and confidence < 1.0:
-        distance = query.distance((1 - RESIDUAL_DOUBT) * (1.0 - confidence)) + moved
+        distance = query.distance(DISTANCE_DOUBT * (1.0 - confidence)) + moved
         return by_distance(covariance, alpha, distance, energy, slack)
     if isinstance(covariance, LowRank) and alpha > 0:
         return by_leverage(covariance, alpha, moved, energy, slack)

@@ -44,11 +44,10 @@ BLOCK_BYTES = 1 << 25
 # where there are more columns, up to a limit.
 SPARSE_ROWS, MOST_SPARSE_ROWS = 4096, 16384
 COLUMNS_PER_ROW = 24
-# Starting points move when the rows have grown by so much. The basis turns when they have grown by
-# the larger factor, or by the smaller one and so many sketches: a turn costs as much as a few.
-MOVE_GROWTH = 1.05
-TURN_GROWTH, LEAST_GROWTH, TURN_SKETCHES = 2.2, 1.5, 16
-SPARSE_MOVE_GROWTH = 1.35  # sparse rows cost little beside a move, and take turns at 2.2 alone
+# Starting points move when the rows have grown by so much, and the basis turns when they have grown
+# by the larger factor. Sparse rows cost little beside either.
+MOVE_GROWTH, TURN_GROWTH = 1.07, 1.8
+SPARSE_MOVE_GROWTH, SPARSE_TURN_GROWTH = 1.35, 2.2
 # A block is new if its share of squares outside the basis is this many times the running share of
 # the blocks before, and a little more.
 NEW_FACTOR = 2.0
@@ -171,6 +170,7 @@ class TrackedSubspace(Sketch):
         self.sparse_block_rows = sparse_tracked_block(n_features, sketch_size)
         self._order: Literal["C", "F"] = "F" if is_sparse else "C"
         self._move_growth = SPARSE_MOVE_GROWTH if is_sparse else MOVE_GROWTH
+        self._turn_growth = SPARSE_TURN_GROWTH if is_sparse else TURN_GROWTH
         self.certifies = probes is not None
         if probes is None:
             probes = Probes.draw(LEAST_PROBES, n_features, self.dtype, seed)
@@ -664,7 +664,9 @@ class TrackedSubspace(Sketch):
         self.due_share = int(SHARE_GROWTH * self.n_rows) + 1
         left = np.maximum(self.diagonal - kept, 0.0)
         unit = float(binary_scales(self.diagonal[:, None])[0])
-        if self.n_probes:
+        if self.n_features <= self.sketch_size + 1:
+            self.share = 0.0  # what one direction has is one number
+        elif self.n_probes:
             points, probes = self.points[self._probes], slice(self.n_starts, None)
             weights = values.astype(self.dtype) * product(points, self.basis)
             lost = 0.0
@@ -764,11 +766,7 @@ class TrackedSubspace(Sketch):
         self._postpone_turn()
 
     def _postpone_turn(self, n_more: int = 0) -> None:
-        n_rows = self.n_rows + n_more
-        due = TURN_GROWTH * n_rows
-        if self._order == "C":
-            due = min(due, max(LEAST_GROWTH * n_rows, n_rows + TURN_SKETCHES * self.sketch_size))
-        self.due_turn = int(due) + 1
+        self.due_turn = int(self._turn_growth * (self.n_rows + n_more)) + 1
         self.n_turns += 1
 
 

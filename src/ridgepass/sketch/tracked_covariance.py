@@ -233,6 +233,8 @@ class TrackedCovariance:
 
     def __init__(self, followed: Followed) -> None:
         self.followed = followed
+        # That of [Ω; Y]R^−½ for a γ: answers and their certificates divide by the same.
+        self._last_gram: tuple[float, Float64] | None = None
         # By its diagonal: leading directions may be many times the others. Some have nothing, or so
         # little that Y does not hold it.
         sizes = np.diagonal(followed.middle)
@@ -559,7 +561,9 @@ class TrackedCovariance:
         """
         followed, ridges = self.followed, tails + gamma
         basis, image, middle = followed.basis, followed.image, followed.middle
-        grams, size = self.weighted_gram(1 / np.sqrt(ridges)), len(middle)
+        if self._last_gram is None or self._last_gram[0] != gamma:
+            self._last_gram = gamma, self._weighted_gram(1 / np.sqrt(ridges))
+        (_, grams), size = self._last_gram, len(middle)
         inner, outer = grams[:size, :size], grams[size:, size:]
         mixed = grams[:size, size:] - inner @ middle  # ΩR⁻¹Fᵀ
         outer = outer - middle @ mixed - (mixed + inner @ middle).T @ middle  # FR⁻¹Fᵀ
@@ -583,17 +587,15 @@ class TrackedCovariance:
 
         return invert
 
-    def weighted_gram(self, columns: Float64, *more: Rows) -> Float64:
-        """Return the Gram matrix of [Ω; Y; more]·diag(columns), Y in units."""
+    def _weighted_gram(self, columns: Float64) -> Float64:
+        """Return the Gram matrix of [Ω; Y]·diag(columns)."""
         followed, width = self.followed, panel_width(2 * len(self.followed.middle))
         walks = [rows.walk(width=width) for rows in (followed.basis, followed.image)]
-        walks += [MixedRows((rows,)).walk(width=width) for rows in more]
-        spans = walks[0].spans
         dtype = followed.basis.parts[0].dtype if followed.basis.rough else np.dtype(np.float64)
-        parts: list[Any] = [None] * len(spans)
+        parts: list[Any] = [None] * len(walks[0].spans)
 
         def multiply(index: int) -> None:
-            span = spans[index]
+            span = walks[0].spans[index]
             rows = np.concatenate([walk.at(span) for walk in walks], dtype=dtype)
             rows *= columns[span].astype(dtype)
             parts[index] = (rows @ rows.T).astype(np.float64)
@@ -660,7 +662,7 @@ def _by_columns(matrix: Rows, vectors: Rows, out: Rows) -> None:
 
 def panel_width(n_rows: int, numbers: int = PANEL) -> int:
     """Return how many columns of so many rows to look at together."""
-    return max(1024, numbers // max(n_rows, 1))
+    return max(2048, numbers // max(n_rows, 1))
 
 
 def diagonal_share(diagonal: Float64, whole: float) -> float:
