@@ -9,7 +9,7 @@ diagonal T. docs/tracked.md derives all of it.
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -374,31 +374,32 @@ class TrackedCovariance:
             _by_columns(rows[:, span].T, by, lifted[:, span])
             return lifted[:, span]
 
-        def divide(index: int) -> None:
+        def divide(within: Rows, index: int) -> None:
+            # R⁻¹(I − P)·rest, and Ω times it.
             span, here = spans[index], outside[:, spans[index]]
             np.divide(left[:, span] - lift(basis, within, span), ridges[span], out=here)
             _by_columns(basis[:, span], here, along[index])
 
-        def leave(index: int) -> None:
+        def leave(within: Rows, index: int) -> None:
+            # u, which is that without its part in Ω; T·u; Y times the one, Ω times the other.
             span, here = spans[index], outside[:, spans[index]]
             here -= lift(basis, within, span)
             np.multiply(here, own_tails[span], out=tailed[:, span])
             _by_columns(image[:, span], here, seen[index])
             _by_columns(basis[:, span], tailed[:, span], along[index])
 
-        def finish(span: slice) -> None:
+        def finish(within: Rows, delta: Rows, low: Rows, span: slice) -> None:
+            # δ and K̂δ.
             outside[:, span] += lift(basis, delta, span)
             tailed[:, span] -= lift(basis, within, span)
             tailed[:, span] += lift(image, low, span)
 
-        within = np.ascontiguousarray(inside.T, dtype)
-        each(divide, range(len(spans)))
-        within = along.sum(axis=0)
-        each(leave, range(len(spans)))
-        within, delta = along.sum(axis=0), np.ascontiguousarray(weights.T, dtype)
+        inside, delta = (np.ascontiguousarray(one.T, dtype) for one in (inside, weights))
+        each(partial(divide, inside), range(len(spans)))
+        each(partial(leave, along.sum(axis=0)), range(len(spans)))
         known = self._divide(seen.sum(axis=0, dtype=np.float64).T / followed.unit)
         low = np.ascontiguousarray((weights + known).T / followed.unit, dtype)
-        each(finish, spans)
+        each(partial(finish, along.sum(axis=0), delta, low), spans)
         return size * outside.T, size * tailed.T
 
     def root(self) -> Float64:
