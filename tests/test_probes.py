@@ -198,7 +198,7 @@ def test_bounds_of_streams_fail_as_often_as_they_say_at_most(method):
         rest = query.solver.exact_cross - 20.0 * coef
         short += query.probed(20.0, rest, coef, np.zeros(1)).bound(doubt).item() < true
         wrong = np.abs(coef - exact)
-        long += query._least_length(20.0, coef, doubt).item() > np.linalg.norm(exact)
+        long += query.least_length(20.0, coef, doubt).item() > np.linalg.norm(exact)
         proof = stream.certificate(20.0, 1 - doubt)
         below += bool((wrong > proof.coefficient_bounds().T).any())
         if method == "tracked":
@@ -220,7 +220,7 @@ def test_how_long_exact_ridge_is_at_least(factor):
     alpha = 50.0 * factor**2
     exact = np.linalg.solve(A.T @ A + 50.0 * np.eye(40), A.T @ b) / factor
     lengths = np.linalg.norm(exact, axis=0)
-    found = stream._query()._least_length(alpha, stream.solve(alpha), 1e-6)
+    found = stream._query().least_length(alpha, stream.solve(alpha), 1e-6)
     assert (found <= lengths).all()
     assert (found >= 0.5 * lengths).all()
 
@@ -234,6 +234,24 @@ def test_after_a_further_pass_the_measured_residual_takes_over():
     certain = stream.certificate(50.0, confidence=1)
     assert certain.confidence == 1.0
     np.testing.assert_array_equal(proof.coef_bound, certain.coef_bound)
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])
+def test_a_further_pass_does_not_loosen_what_is_certified(kind):
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((3000, 150)) * (rng.random((3000, 150)) < 0.1)
+    A /= np.sqrt(1 + np.arange(150))
+    b = A @ rng.standard_normal(150) + rng.standard_normal(3000)
+    stream = RidgeStream("tracked", sketch_size=12).update(kind(A), b)
+    exact = np.linalg.solve(A.T @ A + 2.0 * np.eye(150), A.T @ b)
+    before = stream.certificate(2.0).relative
+    for _ in range(3):
+        stream.refine([(kind(A), b)], 2.0, passes=1)
+        found = stream.certificate(2.0).relative
+        assert found < before
+        wrong = np.linalg.norm(stream.solve(2.0) - exact)
+        assert wrong <= found * np.linalg.norm(exact)
+        before = found
 
 
 @pytest.mark.parametrize("method", ["tracked", "rfd", "rp"])

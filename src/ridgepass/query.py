@@ -228,7 +228,7 @@ class Query:
             if (residual / alpha < absolute).any():
                 rests_on = "probes"
             absolute = np.fmin(absolute, residual / alpha)
-            least = self._least_length(alpha, coef, LENGTH_DOUBT * (1.0 - confidence))
+            least = self.least_length(alpha, coef, LENGTH_DOUBT * (1.0 - confidence))
             relative = np.fmin(relative, over(absolute, np.fmax(norms - absolute, least)))
             energy = np.fmin(energy, residual / math.sqrt(alpha))
         lost = self.lost_coefs(len(coef), self.scale)
@@ -301,11 +301,12 @@ class Query:
         moved = self.moved if moved is None else max(moved, self.moved)
         return Probed(self, found, coef, rest, rest_error, moved)
 
-    def _least_length(self, alpha: float, coef: Float64, doubt: float) -> Float64:
+    def least_length(self, alpha: float, coef: Float64, doubt: float) -> Float64:
         """Return at most the length of exact ridge x, but with probability ``doubt``.
 
         For any v, ‖x‖·‖(K + γI)v‖ ≥ x·(K + γI)v = c·v. For v = (K̂ + γI)⁻¹x̂ that is nearly ‖x̂‖²,
-        and probes tell how far (K + γI)v is from x̂.
+        and probes tell how far (K + γI)v is from x̂. ``coef`` is x̂, or any that does not depend on
+        the probes.
         """
         # Times γ over a power of two near x̂, so that v is in range.
         images = alpha * (coef / binary_scales(coef))

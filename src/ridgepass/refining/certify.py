@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 
 from ridgepass.kernels import TINY, Float64, binary_scales, column_norms, underflow
-from ridgepass.query import DISTANCE_DOUBT, RESIDUAL_DOUBT, Probed, Query
+from ridgepass.query import DISTANCE_DOUBT, LENGTH_DOUBT, RESIDUAL_DOUBT, Probed, Query
 from ridgepass.refining.refined import Refined, Refinement
 from ridgepass.refining.sums import UNIT
 from ridgepass.sketch import LowRank, TrackedCovariance
@@ -80,7 +80,11 @@ def certify(
         left = probed.bound(RESIDUAL_DOUBT * (1.0 - confidence))
         rests_on = "probes" if (left / alpha < absolute).any() else rests_on
         absolute, energy = np.fmin(absolute, left / alpha), np.fmin(energy, left / np.sqrt(alpha))
-        relative = np.fmin(relative, over(absolute, norms - absolute))
+        least = norms - absolute
+        if means.scale is None:  # else exact ridge is another in the first pass's units
+            length = query.least_length(alpha, coef, LENGTH_DOUBT * (1.0 - confidence))
+            least = np.fmax(least, length)
+        relative = np.fmin(relative, over(absolute, least))
     # Of the sum that each pass adds to, and of going to original units and back.
     rounding = (4 * found.passes * UNIT + scale_error) * norms
     lost = query.lost_coefs(len(coef), scale)

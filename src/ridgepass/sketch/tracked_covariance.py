@@ -562,9 +562,10 @@ class TrackedCovariance:
         """
         followed, ridges = self.followed, tails + gamma
         basis, image, middle = followed.basis, followed.image, followed.middle
-        if self._last_gram is None or self._last_gram[0] != gamma:
-            self._last_gram = gamma, self._weighted_gram(1 / np.sqrt(ridges))
-        (_, grams), size = self._last_gram, len(middle)
+        last, size = self._last_gram, len(middle)  # another thread may put its own in its place
+        if last is None or last[0] != gamma:
+            self._last_gram = last = gamma, self._weighted_gram(1 / np.sqrt(ridges))
+        grams = last[1]
         inner, outer = grams[:size, :size], grams[size:, size:]
         mixed = grams[:size, size:] - inner @ middle  # ΩR⁻¹Fᵀ
         outer = outer - middle @ mixed - (mixed + inner @ middle).T @ middle  # FR⁻¹Fᵀ
