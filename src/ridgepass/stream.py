@@ -202,14 +202,9 @@ class RidgeStream(SecondLook):
             return partial(change_in_place, self, in_place)
         shape = state.n_features, state.n_targets, state.single
         dtype, sparse = state.sketch.dtype, state.is_sparse
-        # One that is nobody's yet will do, once, unless other seeds have been drawn since.
-        spare, seeds = [] if state is self._state else [state], (self.seed, self.probe_seed)
 
         def afresh() -> None:
-            if spare and seeds == (self.seed, self.probe_seed):
-                fresh = spare.pop()
-            else:
-                fresh = self._new_state(*shape, dtype, sparse)
+            fresh = self._new_state(*shape, dtype, sparse)
             change(fresh)
             self._become(fresh)
 

@@ -269,7 +269,7 @@ class StreamingRidge(RidgeRegressor):
     >>> print(f"{model.score(X, y):.3f}")
     0.994
     >>> print(f"within {model.certificate().relative:.1%} of exact ridge")
-    within 1.0% of exact ridge
+    within 0.9% of exact ridge
     >>> print(f"{model.at(1000.0).score(X, y):.3f}")
     0.617
     """

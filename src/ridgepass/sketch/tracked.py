@@ -664,9 +664,7 @@ class TrackedSubspace(Sketch):
         self.due_share = int(SHARE_GROWTH * self.n_rows) + 1
         left = np.maximum(self.diagonal - kept, 0.0)
         unit = float(binary_scales(self.diagonal[:, None])[0])
-        if self.n_features <= self.sketch_size + 1:
-            self.share = 0.0  # what one direction has is one number
-        elif self.n_probes:
+        if self.n_probes:
             points, probes = self.points[self._probes], slice(self.n_starts, None)
             weights = values.astype(self.dtype) * product(points, self.basis)
             lost = 0.0
