@@ -89,10 +89,9 @@ class State:
     @property
     def probes_dropped(self) -> bool:
         """Whether there were probes, and a merger has dropped them."""
-        sketch, there = self.sketch, self.own_probes is not None
-        if isinstance(sketch, TrackedSubspace):
-            there = sketch.has_probes
-        return self.n_probes > 0 and not there
+        if isinstance(self.sketch, TrackedSubspace):
+            return self.n_probes > 0 and not self.sketch.has_probes
+        return self.n_probes > 0 and self.own_probes is None
 
     @property
     def probes(self) -> Probes | None:

@@ -567,7 +567,7 @@ class TrackedSubspace(Sketch):
         self.diagonal += block.column_squares()
         self._stack(start, block)
         # In float64, as all rows may fit in the end and the answer is exact then.
-        return block.cross() if self.start is not None else cross
+        return block.cross() if self.start is not None and self._order == "C" else cross
 
     def _stack(self, start: IncrementalSVD, block: Block) -> None:
         """Add rows to the start; if they no longer fit, its leading directions are the basis."""

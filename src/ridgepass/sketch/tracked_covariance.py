@@ -38,7 +38,6 @@ from ridgepass.threads import each
 # we have: mixed, correlated, uneven and sparse columns.
 DIAGONAL_SLOPE = 2.0
 PANEL = 1 << 18  # numbers at a time, so that what is done to them stays in the cache
-STEP_PANEL = 1 << 16  # where a product follows another with the same numbers
 JITTER = 1e-14  # relative to each diagonal entry: M is positive but for rounding
 # Below this share of the vectors that tell of E, what lies outside Ω is too little to measure.
 LEAST_OUTSIDE = 1e-10
@@ -367,7 +366,7 @@ class TrackedCovariance:
         left = np.ascontiguousarray((rest / size).T, dtype)
         own_tails, ridges = np.asarray(tails, dtype), np.asarray(tails + gamma, dtype)
         outside, tailed, lifted = (np.empty_like(left) for _ in range(3))
-        spans = list(panels(len(rest), panel_width(len(middle), STEP_PANEL)))
+        spans = list(panels(len(rest), panel_width(len(middle))))
         along, seen = np.empty((2, len(spans), len(left), len(middle)), dtype)
 
         def lift(rows: Rows, by: Rows, span: slice) -> Rows:
@@ -662,9 +661,9 @@ def _by_columns(matrix: Rows, vectors: Rows, out: Rows) -> None:
             row[:] = matrix @ vector
 
 
-def panel_width(n_rows: int, numbers: int = PANEL) -> int:
+def panel_width(n_rows: int) -> int:
     """Return how many columns of so many rows to look at together."""
-    return max(2048, numbers // max(n_rows, 1))
+    return max(2048, PANEL // max(n_rows, 1))
 
 
 def diagonal_share(diagonal: Float64, whole: float) -> float:
