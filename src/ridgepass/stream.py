@@ -202,9 +202,14 @@ class RidgeStream(SecondLook):
             return partial(change_in_place, self, in_place)
         shape = state.n_features, state.n_targets, state.single
         dtype, sparse = state.sketch.dtype, state.is_sparse
+        # A state that is nobody's yet will do, once, unless other seeds are drawn meanwhile.
+        spare, seeds = [] if state is self._state else [state], (self.seed, self.probe_seed)
 
         def afresh() -> None:
-            fresh = self._new_state(*shape, dtype, sparse)
+            if spare and seeds == (self.seed, self.probe_seed):
+                fresh = spare.pop()
+            else:
+                fresh = self._new_state(*shape, dtype, sparse)
             change(fresh)
             self._become(fresh)
 
@@ -345,13 +350,14 @@ class RidgeStream(SecondLook):
         if kind.needs_targets:
             more = {"n_targets": n_targets, "alpha": self.alpha}
             more |= {"is_sparse": sparse, "probes": probes}
+        sketch = kind(n_features, self.sketch_size, dtype, self.seed, **more)
         return State.empty(
-            kind(n_features, self.sketch_size, dtype, self.seed, **more),
+            sketch,
             n_targets,
             single=single,
             is_sparse=sparse,
             centre=self.fit_intercept,
-            scaling=Scaling(n_features, given, least_unit(dtype)) if self._scales else None,
+            scaling=Scaling(n_features, given, least_unit(sketch.dtype)) if self._scales else None,
             probes=probes,
         )
 
