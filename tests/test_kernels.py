@@ -19,6 +19,7 @@ from ridgepass.kernels import (
     panel,
     panels,
     stacked_gram,
+    times_vector,
     top_eigenpairs,
 )
 
@@ -39,6 +40,18 @@ def test_gram_is_the_product_in_float64(rng, dtype):
     assert gram(left, right).dtype == np.float64
     assert np.abs(gram(left, right) - product).max() < bound
     np.testing.assert_allclose(gram(left, right, exact=True), product, rtol=1e-11)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("shape", [(3, 40), (40, 3), (1, 5), (7, 7)])
+def test_a_vector_is_multiplied_alike_however_the_matrix_lies(rng, shape, order, dtype):
+    matrix = np.array(rng.standard_normal(shape), dtype, order=order)
+    vector = rng.standard_normal(shape[1]).astype(dtype)
+    found = times_vector(matrix, vector)
+    assert found.dtype == np.dtype(dtype)
+    slack = 100 * np.finfo(dtype).eps
+    np.testing.assert_allclose(found, matrix.astype(float) @ vector, rtol=slack, atol=slack)
 
 
 def test_stacked_gram_takes_the_known_block_on_trust(rng):

@@ -212,10 +212,22 @@ def _thin_product(matrix: Rows, vectors: Rows) -> Float64:
     """Return ``matrix @ vectors``, one by one where BLAS is slower on several at once."""
     if vectors.shape[1] > FEW_VECTORS:
         return (vectors.T @ matrix.T).T
-    product = np.empty((matrix.shape[0], vectors.shape[1]))
-    for column, vector in enumerate(vectors.T):
-        product[:, column] = matrix @ vector
-    return product
+    product = np.empty((vectors.shape[1], matrix.shape[0]))
+    for row, vector in zip(product, vectors.T, strict=True):
+        row[:] = times_vector(matrix, vector)
+    return product.T
+
+
+def times_vector(matrix: Rows, vector: Rows) -> Rows:
+    """Return matrix·vector.
+
+    BLAS takes twice as long as NumPy's own loops where the shorter axis is the contiguous one, as
+    in models of sparse rows: 12 ms against 5 for 64 × 200,000 numbers.
+    """
+    longer = int(matrix.shape[1] > matrix.shape[0])
+    by_shorter = matrix.strides[longer] > matrix.strides[1 - longer]
+    found: Rows = np.einsum("ij,j->i", matrix, vector) if by_shorter else matrix @ vector
+    return found
 
 
 def column_squares(rows: Rows, weights: Float64) -> Float64:

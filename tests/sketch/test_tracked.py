@@ -182,6 +182,18 @@ def test_probes_and_sums_stay_exact_when_the_basis_turns(dtype):
     np.testing.assert_allclose(sketch.middle, middle, atol=500 * UNIT[dtype] * np.square(A).sum())
 
 
+def test_a_column_that_comes_later_lies_outside_the_basis():
+    """Or else moves would take K for zero there, and solutions would be far too long in it."""
+    A, b = uneven()
+    A[:1000, 7] = 0.0
+    early, late = train(A[:1000], b[:1000], 16, alpha=5.0), train(A, b, 16, alpha=5.0)
+    assert early.share > 0
+    assert early.outside_shares[7] == 1.0
+    assert (early.outside_shares[np.arange(80) != 7] < 1.0).all()
+    tails = late.known(rough=True).tails
+    assert tails[7] >= 0.9 * late.share * late.diagonal[7] > 0
+
+
 @BY_DTYPE
 @pytest.mark.parametrize("make_data", [data, uneven])
 def test_a_turn_leaves_the_image_that_k_hat_gives(dtype, make_data):

@@ -670,13 +670,14 @@ class TrackedSubspace(Sketch):
             lost = 0.0
             for span in panels(self.n_features, panel_width(8 * self.n_probes)):
                 image = self.further[probes, span] + self.images[self._followed][probes, span]
-                image -= weights @ self.basis[:, span]
+                held = np.empty(image.shape, self.dtype, self._order)
+                image -= np.matmul(weights, self.basis[:, span], out=held)
                 lost += float(np.square(image / unit).sum()) / self.n_probes
             self._choose(diagonal_share(left / unit, lost))
         whole = self.diagonal
         self.outside_shares = np.zeros(0)
-        if self.share > 0:
-            self.outside_shares = np.divide(left, whole, out=np.zeros_like(whole), where=whole > 0)
+        if self.share > 0:  # all of a column that comes later
+            self.outside_shares = np.divide(left, whole, out=np.ones_like(whole), where=whole > 0)
 
     def _choose(self, found: float) -> None:
         """Take the level nearest to a measured share, if the present one is far from it."""

@@ -28,6 +28,7 @@ from ridgepass.kernels import (
     is_sparse,
     panel,
     panels,
+    times_vector,
     top_eigenpairs,
 )
 from ridgepass.sketch.base import LowRank
@@ -87,17 +88,17 @@ class MixedRows:
 
     def walk(self, factor: Float64 | None = None, width: int | None = None) -> "PanelWalk":
         """Return what yields ``factor``·rows, some columns at a time."""
-        mix = self.mix
+        mix, sizes = self.mix, [part.shape[0] for part in self.parts]
         if factor is not None:
             mix = factor if mix is None else factor @ mix
+        cuts: list[Float64 | None] = [None]
         if mix is not None:
-            mix = mix / self.unit
-            mix = mix.astype(self.parts[0].dtype) if self.rough else mix
-        sizes = [part.shape[0] for part in self.parts]
-        cuts = None
-        if mix is not None:
+            dtype = self.parts[0].dtype if self.rough else np.dtype(np.float64)
             parts = np.split(mix.T, np.cumsum(sizes)[:-1])
-            cuts = [np.ascontiguousarray(part) for part in parts]  # as SciPy takes them
+            cuts = [np.ascontiguousarray(part / self.unit, dtype) for part in parts]  # for SciPy
+            # Y is taken as it is where rows that wait for their block are added to it.
+            if len(mix) == sizes[0] and np.array_equal(parts[0], np.eye(len(mix))):
+                cuts[0] = None
         return PanelWalk(self, cuts, width or panel_width(max(sizes)))
 
     def gram(self) -> Float64:
@@ -128,13 +129,13 @@ class PanelWalk:
     rows : MixedRows
         What they are of.
     cuts : list of ndarray or None
-        What its parts are multiplied by, in place of its mix; with a row for each of theirs.
+        What each of its parts is multiplied by, with a row for each of theirs; None for 1/unit.
     width : int
         Columns at a time.
     """
 
     rows: MixedRows
-    cuts: list[Float64] | None
+    cuts: list[Float64 | None]
     width: int
 
     @cached_property
@@ -144,22 +145,19 @@ class PanelWalk:
 
     def at(self, span: slice) -> Any:
         """Return the rows in some columns."""
-        parts, columns = self.rows.parts, self.rows.columns
-        if self.cuts is None:
-            (part,) = parts
-            found: Any = part[:, span]
-            if self.rows.unit != 1.0:
-                found = found * part.dtype.type(1 / self.rows.unit)
-        else:
-            found = None
-            for cut, part in zip(self.cuts, parts, strict=True):
-                chunk = panel(part, span)
-                if is_sparse(chunk) or chunk.strides[0] < chunk.strides[1]:  # by columns
-                    mixed = (chunk.T @ cut).T
-                else:
-                    mixed = cut.T @ chunk
-                found = mixed if found is None else found + mixed
-        return found if columns is None else found * columns[span]
+        found: Any = None
+        rows = self.rows
+        for cut, part in zip(self.cuts, rows.parts, strict=True):
+            chunk = panel(part, span)
+            if cut is None:
+                unit = chunk.dtype.type(rows.unit) if rows.rough else np.float64(rows.unit)
+                mixed = chunk if unit == 1.0 else chunk / unit
+            elif is_sparse(chunk) or chunk.strides[0] < chunk.strides[1]:  # by columns
+                mixed = (chunk.T @ cut).T
+            else:
+                mixed = cut.T @ chunk
+            found = mixed if found is None else found + mixed
+        return found if rows.columns is None else found * rows.columns[span]
 
     def __iter__(self) -> Iterator[tuple[slice, Any]]:
         for span in self.spans:
@@ -658,7 +656,7 @@ def _by_columns(matrix: Rows, vectors: Rows, out: Rows) -> None:
         out[:] = vectors @ matrix.T
     else:
         for row, vector in zip(out, vectors, strict=True):
-            row[:] = matrix @ vector
+            row[:] = times_vector(matrix, vector)
 
 
 def panel_width(n_rows: int) -> int:
