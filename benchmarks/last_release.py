@@ -1,7 +1,7 @@
 """Tracked beside the method of the last release, anchored, run from that release's own source.
 
-Both learn the same sparse rows, each in a process of its own, and then read them again until a
-relative error of one in a thousand is certified.
+They learn the same sparse rows, each in a process of its own, and then read them again until a
+relative error of one in a thousand is certified. So does RFD, whose passes have K's diagonal too.
 """
 
 import io
@@ -27,7 +27,7 @@ from ridgepass import RidgeStream
 
 ROOT = Path(__file__).parent.parent
 COMMIT = "7a898c5"
-TRACKED, ANCHORED = "tracked", "anchored"
+TRACKED, RFD, ANCHORED = "tracked", "rfd", "anchored"
 GOAL, MOST_PASSES = 1e-3, 24
 TRAININGS = 3  # of which the fastest counts
 SIZE = 64
@@ -54,7 +54,7 @@ class Learned:
 
 @cache
 def compared(workload: Workload, size: int = SIZE) -> dict[str, Learned]:
-    """Return what both methods do with a workload; a second call in one run measures nothing."""
+    """Return what each method does with a workload; a second call in one run measures nothing."""
     with tempfile.TemporaryDirectory(prefix="ridgepass-release-") as place:
         rows, release = Path(place) / "rows", Path(place) / "release"
         for folder in (rows, release):
@@ -63,7 +63,8 @@ def compared(workload: Workload, size: int = SIZE) -> dict[str, Learned]:
         take_out(release)
         exact = exact_ridge(Rows(rows), workload.alpha)
         found = {}
-        for method, source in ((TRACKED, ROOT / "src"), (ANCHORED, release / "src")):
+        own, theirs = ROOT / "src", release / "src"
+        for method, source in ((TRACKED, own), (RFD, own), (ANCHORED, theirs)):
             said, coef = run_apart(method, source, rows, workload.alpha, size)
             error = float(np.linalg.norm(coef - exact) / np.linalg.norm(exact))
             found[method] = Learned(said["seconds"], error, tuple(said["certified"]))

@@ -17,7 +17,7 @@ from sklearn.linear_model import Ridge
 
 from benchmarks import last_release
 from benchmarks.files import ALPHA, SIZE, SPEED_ROWS, D, rows
-from benchmarks.last_release import ANCHORED, TRACKED
+from benchmarks.last_release import ANCHORED, RFD, TRACKED
 from benchmarks.report import Figure, fastest, table
 from benchmarks.streams import Shape, Split
 from ridgepass import RidgeStream, StreamingRidge
@@ -63,6 +63,7 @@ def beside_last_release() -> Iterator[Figure]:
         yield Figure(f"{what}, {workload.described}", found[TRACKED].passes, most)
         ratio = found[TRACKED].passes / min(found[ANCHORED].passes, most)
         yield Figure(f"the same / the last release's anchored, at most {most}", ratio, 0.5)
+        yield Figure("the same, passes of RFD", found[RFD].passes, None)
 
 
 def passes_to_goal(split: Split, alpha: float) -> float:

@@ -8,8 +8,9 @@ from rereading import answers, assert_same_answers, pieces
 from scipy import sparse
 
 from ridgepass import RidgeStream
+from ridgepass.refining import Refining
 from same_bits import assert_same_bits
-from streams import METHODS, make_rows, split_points
+from streams import METHODS, make_rows, norm, split_points
 
 BY_METHOD = pytest.mark.parametrize("method", METHODS)
 SKETCHED = pytest.mark.parametrize("method", sorted(set(METHODS) - {"exact"}))
@@ -243,6 +244,34 @@ def test_the_rows_are_read_in_order_once_for_each_pass(method):
         (2, 120, False),
     ]
     assert watch[-1].relative == model.certificate(0.5).relative.max()
+
+
+@pytest.mark.parametrize("method", ["fd", "rfd", "isvd", "2lfd", "rp", "cs"])
+@pytest.mark.parametrize("is_sparse", [False, True])
+@pytest.mark.parametrize(
+    "options", [{}, {"fit_intercept": True}, {"feature_scale": np.full(90, 2)}]
+)
+def test_uneven_columns_take_few_passes_whatever_the_method(method, is_sparse, options):
+    """By the diagonal of AᵀA, which the first of them measures."""
+    rng = np.random.default_rng(5)
+    A = rng.standard_normal((600, 90)) * (rng.random((600, 90)) < 0.2)
+    A *= np.geomspace(1, 100, 90)
+    b, alpha = A @ rng.standard_normal(90) + rng.standard_normal(600), 1e3
+    exact = RidgeStream("exact", **options).update(A, b).solve(alpha)
+    rows, errors = sparse.csr_array(A) if is_sparse else A, {}
+    for without in (True, False):
+        model = RidgeStream(method, sketch_size=8, **options).update(rows, b)
+        with pytest.MonkeyPatch.context() as patch:
+            if without:
+                patch.setattr(Refining, "_wants_diagonal", False)
+            model.refine([(rows, b)], alpha, passes=8)
+        assert (model.refinement.diagonal is None) == without
+        errors[without] = norm(model.solve(alpha) - exact) / norm(exact)
+    assert errors[False] < 0.1 * errors[True]
+    scale = 2.0 if "feature_scale" in options else 1.0
+    centred = A - A.mean(axis=0) if "fit_intercept" in options else A
+    diagonal = np.square(centred / scale).sum(axis=0)
+    np.testing.assert_allclose(model.refinement.diagonal, diagonal, rtol=1e-10)
 
 
 def test_an_alpha_of_zero_is_refined_but_not_certified():

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -30,6 +32,23 @@ def test_every_alpha_and_target_solves_the_full_system(dtype):
         bound = solver.error_norms(alpha, coef)
         assert (error <= bound).all()
         assert (bound < 1e-9).all()
+
+
+@pytest.mark.parametrize("below", [True, False])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_the_preconditioner_has_the_diagonal_of_the_matrix(dtype, below):
+    found, vectors = problem(np.random.default_rng(4), dtype=dtype)
+    rows = found.mix @ np.vstack(found.rows).astype(float)
+    diagonal = np.square(rows).sum(axis=0) + np.linspace(0.0, 50.0, 20)
+    found = replace(found, loss_bound=60.0 if below else None)
+    # Where nothing says that the sketch is below the matrix, it is left out.
+    full = rows.T @ rows if below else np.zeros((20, 20))
+    full += np.diag(diagonal - np.diagonal(full) + 0.5)
+    np.testing.assert_allclose(np.diagonal(full), diagonal + 0.5)
+    correct = factorise(found, vectors).corrector_with_diagonal(0.5, diagonal)
+    for scale in (1.0, 1e-150, 1e150):
+        expected = scale * np.linalg.solve(full, vectors)
+        np.testing.assert_allclose(correct(scale * vectors), expected, rtol=1e-9)
 
 
 def test_rounding_in_the_leading_directions_is_not_blown_up():

@@ -20,7 +20,7 @@ from ridgepass.refining.same_rows import (
 )
 from ridgepass.refining.sums import UNIT, Pass, Preparation, Totals, ridge_residual
 from ridgepass.sketch import TrackedCovariance
-from ridgepass.solve import DenseSolver, curvature_bound
+from ridgepass.solve import DenseSolver, LowRankSolver, curvature_bound
 
 Read = Callable[[], Iterable[Batch]]
 
@@ -76,6 +76,7 @@ class Refining:
         self.query, self.sparse, self.confidence = query, sparse, confidence
         self.alphas = list(dict.fromkeys(alphas))
         self.refinement = self._before = before
+        self._diagonal = None if before is None else before.diagonal  # of K
         self._correct: dict[float, Correct] = {}
         self._certified: tuple[Refinement | None, float] | None = None
 
@@ -144,6 +145,9 @@ class Refining:
             totals = sums.finish()
         check_same_rows(self.query, totals, sums.signs)
         scale, scale_error = self._scale(sums.preparation, totals)
+        if self._diagonal is None and self._wants_diagonal and totals.deviations is not None:
+            diagonal = totals.weight * np.square(totals.deviations)
+            self._diagonal = diagonal if np.isfinite(diagonal).all() else None
         products, stretch = totals.lifted, 1.0
         if scale is not None and sums.preparation.measures:
             # In columns of another length the same predictions come from other coefficients.
@@ -165,7 +169,9 @@ class Refining:
                 else:
                     residual, error = ridge_residual(product, error, alpha, found.direction)
                     by_alpha[alpha] = found.advanced(-residual, error, correct, curvature)
-        self.refinement = Refinement.of(sums.preparation, totals, by_alpha, scale, scale_error)
+        self.refinement = Refinement.of(
+            sums.preparation, totals, by_alpha, scale, scale_error, self._diagonal
+        )
         if watch is not None:
             watch(Progress(number, totals.n_rows, self.relative()))
 
@@ -178,7 +184,7 @@ class Refining:
         scale, first = query.scale, self.refinement is None
         if self.refinement is not None and self.refinement.scale is not None:
             scale = self.refinement.scale
-        measures = first and query.measured is not None
+        measures = first and (query.measured is not None or self._wants_diagonal)
         preparation = Preparation(query.mean, query.target_mean, scale, query.centred, measures)
         sums, rows = new_pass(self.sparse, preparation, vectors, targets, signs), 0
         for batch in read():
@@ -214,12 +220,23 @@ class Refining:
             if isinstance(solver, DenseSolver) and len(self.alphas) > 1:
                 found = solver.correctors(self.alphas)
             else:
-                found = [solver.corrector(one) for one in self.alphas]
+                found = [self._new_corrector(one) for one in self.alphas]
             self._correct = dict(zip(self.alphas, found, strict=True))
         return self._correct[alpha]
+
+    @property
+    def _wants_diagonal(self) -> bool:
+        """Whether K's diagonal makes a better preconditioner: other sketches have their own."""
+        return isinstance(self.query.solver, LowRankSolver)
+
+    def _new_corrector(self, alpha: float) -> Correct:
+        solver, diagonal = self.query.solver, self._diagonal
+        if isinstance(solver, LowRankSolver) and diagonal is not None and alpha > 0:
+            return solver.corrector_with_diagonal(alpha, diagonal)
+        return solver.corrector(alpha)
 
     def _curvature(self, alpha: float) -> Curvature:
         covariance, moved = self.query.solver.covariance, self.query.moved
         if isinstance(covariance, TrackedCovariance):
             return None
-        return lambda vectors: curvature_bound(covariance, alpha, vectors, moved)
+        return lambda vectors: curvature_bound(covariance, alpha, vectors, moved, share=0.5)

@@ -15,7 +15,8 @@ Correct = Callable[[Float64], Float64]  # (K̂ + γI)⁻¹·vectors
 # Of what rounding may do at worst; the iteration goes on until then, though the certificate gains
 # nothing any more.
 EXPECTED = 1e-4
-# At least vᵀ(K + γI)v for each vector v; None where K̂ alone must do.
+# Halfway between the least and the most that vᵀ(K + γI)v can be for each vector v; None where K̂
+# alone must do.
 Curvature = Callable[[Float64], Float64] | None
 
 
@@ -25,7 +26,7 @@ class Refined:
 
     The answer is ``point + step``. Of ``point``, the iterate z, the residual r = c − (K + γI)z is
     known exactly; ``step`` is θ(K̂ + γI)⁻¹r, the next correction as far as the sketch knows it, with
-    the largest θ up to one that cannot raise (x − z)ᵀ(K + γI)(x − z) whatever K is. (``"tracked"``
+    a θ up to one that cannot raise (x − z)ᵀ(K + γI)(x − z) whatever K is. (``"tracked"``
     has no bound for that: its θ is one, and probes tell how far the step has come.) No iterate's
     energy is above that of the answer before it, since that lies in the space the iterate is best
     in.
@@ -205,14 +206,13 @@ def _step(
 ) -> tuple[Float64, Float64]:
     """Return θ·correction, and rᵀ·correction.
 
-    The largest θ that cannot raise the energy, not the one half as large that is sure to lower it
-    most at worst: on TEMP (ℓ = 128, second pass) it errs by 0.039 and certifies 0.058, the other
-    0.055 and 0.074.
+    θ is the best one for a curvature halfway between the least and the most: at the most it still
+    does not raise the energy.
     """
     power = np.einsum("dt,dt->t", residual, correction)
     curved = power if curvature is None else curvature(correction)
     sound = (power > 0) & (curved > 0) & _stands(residual, error)
-    share = np.divide(2 * power, curved, out=np.zeros_like(power), where=sound)
+    share = np.divide(power, curved, out=np.zeros_like(power), where=sound)
     return np.minimum(share, 1.0) * correction, power
 
 
@@ -233,6 +233,8 @@ class Refinement:
     scale, scale_error : ndarray of shape (n_features,) or None, float
         With ``standardize``, deviations that a pass has measured again, and how far they are off at
         most, relative to them. None where the first pass knows them as well.
+    diagonal : ndarray of shape (n_features,) or None
+        That of K, to precondition by, if the first pass has kept none.
     """
 
     mean: Float64
@@ -243,25 +245,31 @@ class Refinement:
     by_alpha: Mapping[float, Refined]
     scale: Float64 | None = None
     scale_error: float = 0.0
+    diagonal: Float64 | None = None
 
     @property
     def nbytes(self) -> int:
         """Bytes of the arrays kept."""
         own = self.mean.nbytes + self.target_mean.nbytes + self.target_mean_error.nbytes
-        own += 0 if self.scale is None else self.scale.nbytes
+        own += sum(one.nbytes for one in (self.scale, self.diagonal) if one is not None)
         return own + sum(refined.nbytes for refined in self.by_alpha.values())
 
     def snapshot(self) -> Kept:
         """Return it as plain data."""
         scale = {"scale": self.scale, "scale_error": self.scale_error}
-        return ({} if self.scale is None else scale) | {
-            "mean": self.mean,
-            "target_mean": self.target_mean,
-            "mean_error": self.mean_error,
-            "target_mean_error": self.target_mean_error,
-            "mass": self.mass,
-            "alphas": [self.by_alpha[alpha].snapshot() for alpha in sorted(self.by_alpha)],
-        }
+        diagonal = {} if self.diagonal is None else {"diagonal": self.diagonal}
+        return (
+            ({} if self.scale is None else scale)
+            | diagonal
+            | {
+                "mean": self.mean,
+                "target_mean": self.target_mean,
+                "mean_error": self.mean_error,
+                "target_mean_error": self.target_mean_error,
+                "mass": self.mass,
+                "alphas": [self.by_alpha[alpha].snapshot() for alpha in sorted(self.by_alpha)],
+            }
+        )
 
     @classmethod
     def of(
@@ -271,6 +279,7 @@ class Refinement:
         by_alpha: Mapping[float, Refined],
         scale: Float64 | None = None,
         scale_error: float = 0.0,
+        diagonal: Float64 | None = None,
     ) -> "Refinement":
         """Take the means from the sums of a pass; it may have found another scale too."""
         shift, error, prepared = totals.shift, totals.shift_error, preparation.scale
@@ -289,6 +298,7 @@ class Refinement:
             by_alpha=by_alpha,
             scale=scale,
             scale_error=scale_error,
+            diagonal=diagonal,
         )
 
     @classmethod
@@ -306,7 +316,13 @@ class Refinement:
             scale_error = number(entry(found, "scale_error"), "scale_error")
             if not (scale > 0).all():
                 raise ValueError("scale is not above zero")
+        diagonal = None
+        if "diagonal" in found:
+            diagonal = array(found["diagonal"], "diagonal", double, (n_features,))
+            if not (diagonal >= 0).all():
+                raise ValueError("diagonal is negative")
         return cls(
+            diagonal=diagonal,
             scale=scale,
             scale_error=scale_error,
             mean=array(entry(found, "mean"), "mean", double, (n_features,)),

@@ -342,7 +342,7 @@ class TrackedCovariance:
         inside = along_cross - steps * (along_image + gamma * along)
         # Y times what is outside Ω, as YΩᵀ is M.
         beside = seen_cross - steps * (seen_image + gamma * seen) - middle @ inside
-        weights = _dividing(middle + gamma * np.eye(len(middle)))(inside)
+        weights = dividing(middle + gamma * np.eye(len(middle)))(inside)
         lifted = basis.lift(np.hstack([along, inside, weights]))
         near, within, delta = np.split(lifted, 3, axis=1)
         lifted = image.lift(np.hstack([self._divide(seen), weights, self._divide(beside)]))
@@ -360,7 +360,7 @@ class TrackedCovariance:
         (basis,), (image,) = followed.basis.parts, followed.image.parts
         size, dtype = binary_scales(rest), basis.dtype
         inside = followed.basis.project(rest / size)
-        weights = _dividing(middle + gamma * np.eye(len(middle)))(inside)
+        weights = dividing(middle + gamma * np.eye(len(middle)))(inside)
         left = np.ascontiguousarray((rest / size).T, dtype)
         own_tails, ridges = np.asarray(tails, dtype), np.asarray(tails + gamma, dtype)
         outside, tailed, lifted = (np.empty_like(left) for _ in range(3))
@@ -535,8 +535,8 @@ class TrackedCovariance:
         followed, ridge = self.followed, tail + gamma
         basis, image, middle = followed.basis, followed.image, followed.middle
         share, twice = gamma / ridge, middle @ middle
-        solve = _dividing((1 - share) * twice + gamma * middle + share * self.squares)
-        within = _dividing(middle + gamma * np.eye(len(middle)))
+        solve = dividing((1 - share) * twice + gamma * middle + share * self.squares)
+        within = dividing(middle + gamma * np.eye(len(middle)))
         crossed = self.squares - twice  # FFᵀ
 
         def invert(vectors: Float64) -> Float64:
@@ -566,10 +566,10 @@ class TrackedCovariance:
         inner, outer = grams[:size, :size], grams[size:, size:]
         mixed = grams[:size, size:] - inner @ middle  # ΩR⁻¹Fᵀ
         outer = outer - middle @ mixed - (mixed + inner @ middle).T @ middle  # FR⁻¹Fᵀ
-        project = _dividing(inner)
+        project = dividing(inner)
         outer = _symmetric(outer - mixed.T @ project(mixed))
-        solve = _dividing(middle @ middle + gamma * middle + gamma * outer)
-        within = _dividing(middle + gamma * np.eye(len(middle)))
+        solve = dividing(middle @ middle + gamma * middle + gamma * outer)
+        within = dividing(middle + gamma * np.eye(len(middle)))
 
         def invert(vectors: Float64) -> Float64:
             inside = basis.project(vectors)
@@ -694,7 +694,7 @@ def _symmetric(matrix: Float64) -> Float64:
     return half
 
 
-def _dividing(matrix: Float64) -> Solve:
+def dividing(matrix: Float64) -> Solve:
     """Return what divides by a positive matrix, factorised in units of its diagonal."""
     unit = 1 / np.sqrt(np.maximum(np.diagonal(matrix), SMALLEST_NORMAL))
     factor = _cholesky_factor(_symmetric(matrix) * np.outer(unit, unit))

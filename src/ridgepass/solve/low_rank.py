@@ -5,8 +5,15 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from ridgepass.kernels import Float64, binary_scales, column_norms, unit_roundoff
+from ridgepass.kernels import (
+    Float64,
+    binary_scales,
+    column_norms,
+    mixed_column_squares,
+    unit_roundoff,
+)
 from ridgepass.sketch import LowRank
+from ridgepass.sketch.tracked_covariance import MixedRows, dividing
 
 
 class LowRankSolver:
@@ -44,6 +51,31 @@ class LowRankSolver:
 
         ridges = [alpha + shift]
         return lambda vectors: self._solve(vectors, self._project(vectors), ridges)[0]
+
+    def corrector_with_diagonal(
+        self, alpha: float, diagonal: Float64
+    ) -> Callable[[Float64], Float64]:
+        """Return a better one where the diagonal of AᵀA is known, and alpha is above zero.
+
+        SᵀS + diag(AᵀA − SᵀS) + alpha·I where SᵀS is below AᵀA, and otherwise diag(AᵀA) + alpha·I:
+        random sketches stretch the directions that they keep, and cost more passes than they save.
+        """
+        cov = self.covariance
+        if cov.loss_bound is None:
+            return lambda vectors: vectors / (diagonal + alpha)[:, None]
+        kept = mixed_column_squares(cov.mix, cov.rows, cov.columns)
+        ridges = np.maximum(diagonal - kept, 0.0) + alpha
+        rows = MixedRows(cov.rows, cov.mix, cov.columns)
+        gram = rows.rescaled(1 / np.sqrt(ridges)).gram()
+        divide = dividing(np.eye(len(gram)) + gram)
+
+        def correct(vectors: Float64) -> Float64:
+            unit = binary_scales(vectors)
+            divided = vectors / unit / ridges[:, None]
+            inside = rows.lift(divide(rows.project(divided)))
+            return unit * (divided - inside / ridges[:, None])
+
+        return correct
 
     def tail(self) -> float:
         """Return what K̂ has in every direction outside S."""

@@ -115,14 +115,17 @@ def _corrected(
 
 
 def curvature_bound(
-    covariance: LowRank | Dense, alpha: float, vectors: Float64, moved: float
+    covariance: LowRank | Dense, alpha: float, vectors: Float64, moved: float, share: float = 1.0
 ) -> Float64:
-    """Return at least vᵀ(K + γI)v for each vector v; infinity where nothing is known."""
+    """Return at least vᵀ(K + γI)v for each vector v; infinity where nothing is known.
+
+    With a ``share`` below one, that of what K may have beyond the sketch is taken.
+    """
     bound = covariance.loss_bound
     most = covariance.shift + covariance.error if bound is None else bound
     most += 0.0 if isinstance(covariance, Dense) else covariance.rounding
     # The root first: squares of short vectors underflow.
-    norms = _times(np.sqrt(alpha + most + moved), column_norms(vectors))
+    norms = _times(np.sqrt(alpha + share * (most + moved)), column_norms(vectors))
     kept = np.einsum("dt,dt->t", vectors, covariance.multiply(vectors))
     return known(kept + np.square(norms))
 
