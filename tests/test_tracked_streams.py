@@ -724,3 +724,16 @@ def test_what_was_chosen_widens_the_bound():
     model._answers = None
     assert (model.certificate(50.0).coef_bound <= before).all()
     assert model._query().probes.factor(1e-6) < query.probes.factor(1e-6)
+
+
+@pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
+@pytest.mark.parametrize("uneven", [False, True])
+def test_an_alpha_beside_which_the_rows_are_nothing(scale, uneven):
+    rng = np.random.default_rng(0)
+    A = scale * rng.standard_normal((2000, 30)) * (np.geomspace(1, 100, 30) if uneven else 1.0)
+    b = rng.standard_normal(2000)
+    stream = RidgeStream("tracked", sketch_size=8, alpha=1e300).update(A, b)
+    assert (stream._state.sketch.share > 0) == uneven
+    for alpha in (1e60, 1e300):
+        np.testing.assert_allclose(stream.solve(alpha), A.T @ b / alpha, rtol=1e-9)
+        assert stream.certificate(alpha).relative < 1e-6

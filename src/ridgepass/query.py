@@ -244,6 +244,7 @@ class Query:
         offset = self._intercept_error(norms, absolute)
         energy = np.hypot(energy + longest * slack, math.sqrt(self.weight) * offset)
         estimate = self._estimate(alpha, coef, probed)
+        estimate = None if estimate is None else np.fmin(estimate, known(absolute))
         return Certificate(
             alpha=alpha,
             covariance_bound=self.solver.covariance_error(alpha) + self.moved,

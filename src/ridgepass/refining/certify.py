@@ -113,7 +113,7 @@ def certify(
     widths = partial(_widths, query, alpha, moved, energy, rounding + lost, confidence)
     estimate = None
     if probed is not None:
-        estimate = query.estimate(alpha, probed)
+        estimate = np.fmin(query.estimate(alpha, probed), known(absolute))
     return Certificate(
         alpha=alpha,
         covariance_bound=solver.covariance_error(alpha) + moved,

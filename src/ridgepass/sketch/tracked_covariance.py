@@ -44,6 +44,7 @@ JITTER = 1e-14  # relative to each diagonal entry: M is positive but for roundin
 LEAST_OUTSIDE = 1e-10
 # Roundings of the largest eigenvalue below which no starting point is kept: K is not known there.
 LEAST_RIDGE = 1e3
+LARGEST_ALPHA = 1e30  # times the trace of K
 SMALLEST_NORMAL = float(np.finfo(np.float64).tiny)
 
 Solve = Callable[[Float64], Float64]
@@ -297,15 +298,23 @@ class TrackedCovariance:
 
     def inverse(self, alpha: float) -> Solve:
         """Return what multiplies by (K̂ + alpha·I)⁻¹."""
+        if self._is_lost_beside(alpha):
+            return lambda vectors: vectors / alpha
         invert, unit = self._inverse(alpha / self.followed.unit), self.followed.unit
         return lambda vectors: invert(vectors / unit)
 
     def solution(self, alpha: float, cross: Float64) -> Float64:
         """Return coefficients for Aᵀb, from the starting points on."""
+        if self._is_lost_beside(alpha):
+            return cross / alpha
         gamma, scaled = alpha / self.followed.unit, cross / self.followed.unit
         if self.followed.mixed:
             return self._inverse(gamma)(scaled)
         return self._solution(gamma, scaled)[0]
+
+    def _is_lost_beside(self, alpha: float) -> bool:
+        """Whether K + alpha·I is alpha·I but for rounding; squares of alpha may be out of range."""
+        return alpha > LARGEST_ALPHA * self.mass
 
     def moved(self, alpha: float, cross: Float64) -> tuple[Float64, Float64]:
         """Return w and h for starting points at the solution for ``alpha``, w of unit length.
@@ -313,6 +322,7 @@ class TrackedCovariance:
         Y is taken for MΩ in solving, which costs no Gram matrix of Y; h is what K̂ makes of w.
         """
         followed, least = self.followed, LEAST_RIDGE * self.followed.rounding
+        alpha = min(alpha, LARGEST_ALPHA * self.mass)
         gamma = max(alpha / followed.unit, least * float(np.diagonal(followed.middle).max()))
         cross = cross / followed.unit
         steps, rest = self._from_starts(gamma, cross)
