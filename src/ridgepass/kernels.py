@@ -25,8 +25,9 @@ Part: TypeAlias = Any  # Rows, or a csc_array: by columns, since the kernels wal
 GRAM_PANEL = 4096
 MIX_PANEL_BYTES = 2048  # of each row
 CONVERSION_PANEL = 1024
-# What a thread takes at a time: so many columns, and more where they make few products.
-PIECE_COLUMNS = 4096
+# What a thread takes at a time: so many columns, and more where they make few products. What it
+# makes of them is in memory meanwhile.
+PIECE_COLUMNS, MOST_COLUMNS = 4096, 1 << 14
 LEAST_PRODUCTS = 1 << 24
 SPARSE_PANEL = 4096  # wide, since each costs SciPy about 0.1 ms
 # Up to this many vectors take less time one by one: two of 16384 numbers times 128 rows take 0.8
@@ -42,7 +43,8 @@ def panels(n_columns: int, width: int) -> Iterator[slice]:
 
 def pieces(n_columns: int, n_products: int) -> Iterator[slice]:
     """Cut columns, each of which takes part in so many products, into pieces for all cores."""
-    return panels(n_columns, max(PIECE_COLUMNS, LEAST_PRODUCTS // max(n_products, 1)))
+    width = max(PIECE_COLUMNS, LEAST_PRODUCTS // max(n_products, 1))
+    return panels(n_columns, min(width, MOST_COLUMNS))
 
 
 def product(rows: Rows, points: Rows) -> Rows:

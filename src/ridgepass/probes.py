@@ -13,7 +13,7 @@ import numpy as np
 from scipy.special import gammaincinv
 
 from ridgepass.blocks import Block
-from ridgepass.kernels import Float64, Rows, column_norms, smallest_number, unit_roundoff
+from ridgepass.kernels import Float64, Rows, apply, column_norms, smallest_number, unit_roundoff
 
 # Of the published stream of numbers. All parts of a merger share it, and no data is correlated with
 # it by accident; whoever gets data from somebody who knows it passes a seed of their own.
@@ -91,7 +91,7 @@ class Probes:
 
     def residuals(self, rest: Float64, coef: Float64) -> Float64:
         """Return Φᵀ(rest − K·coef), of shape (n_probes, n_targets)."""
-        found: Float64 = self.points.astype(np.float64) @ rest - self.images @ coef
+        found: Float64 = apply((self.points,), rest) - apply((self.images,), coef)
         return found
 
     def factor(self, doubt: float) -> float:

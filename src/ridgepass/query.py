@@ -66,7 +66,10 @@ def _probes_of(
         # A column that has been zero so far may have any number in a probe.
         probes = probes.rescaled(np.where(scaling.squares > 0, fresh, 1.0))
         block = block.in_units(fresh)
-    probes = probes.including(block)
+    if probes is state.own_probes:
+        probes = probes.including(block)
+    elif len(block):  # these are nobody's but ours
+        probes.absorb(block)
     return probes if columns is None else probes.rescaled(columns)
 
 
