@@ -134,5 +134,10 @@ def test_an_anchored_model_can_be_refined_with_its_own_rows():
 def test_the_same_data_give_the_same_model_still():
     """Up to rounding, which may differ between machines."""
     for name, model in (make() | make_before()).items():
-        wanted = json.loads((FOLDER / f"{name}.json").read_text())
-        assert norm(model.coef_ - np.array(wanted["coef"])) < 1e-3 * norm(wanted["coef"])
+        wanted = np.array(json.loads((FOLDER / f"{name}.json").read_text())["coef"])
+        if name == "v2_sparse_folds":  # passes have another preconditioner since
+            X = sparse_rows(120, 7)
+            exact = StreamingRidge(model.alpha_, method="exact").fit(X, targets(X.toarray())).coef_
+            assert norm(model.coef_ - exact) < norm(wanted - exact)
+        else:
+            assert norm(model.coef_ - wanted) < 1e-3 * norm(wanted)
