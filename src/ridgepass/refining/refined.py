@@ -256,20 +256,19 @@ class Refinement:
 
     def snapshot(self) -> Kept:
         """Return it as plain data."""
-        scale = {"scale": self.scale, "scale_error": self.scale_error}
-        diagonal = {} if self.diagonal is None else {"diagonal": self.diagonal}
-        return (
-            ({} if self.scale is None else scale)
-            | diagonal
-            | {
-                "mean": self.mean,
-                "target_mean": self.target_mean,
-                "mean_error": self.mean_error,
-                "target_mean_error": self.target_mean_error,
-                "mass": self.mass,
-                "alphas": [self.by_alpha[alpha].snapshot() for alpha in sorted(self.by_alpha)],
-            }
-        )
+        kept: Kept = {}
+        if self.scale is not None:
+            kept |= {"scale": self.scale, "scale_error": self.scale_error}
+        if self.diagonal is not None:
+            kept["diagonal"] = self.diagonal
+        return kept | {
+            "mean": self.mean,
+            "target_mean": self.target_mean,
+            "mean_error": self.mean_error,
+            "target_mean_error": self.target_mean_error,
+            "mass": self.mass,
+            "alphas": [self.by_alpha[alpha].snapshot() for alpha in sorted(self.by_alpha)],
+        }
 
     @classmethod
     def of(
