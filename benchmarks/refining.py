@@ -206,8 +206,8 @@ def report() -> str:
         f"- Certified over true error, the largest of passes 2 to 5 at ℓ = {MIDDLE}: "
         f"{', '.join(ratios)}.\n\n"
         "## Sparse rows\n\n"
-        f"What is certified after each pass, up to 0.1 %, at ℓ = {last_release.SIZE}: tracked, and "
-        f"the last release's anchored, with at most {last_release.MOST_PASSES} passes.\n\n"
+        f"What is certified after each pass, up to 0.1 %, at ℓ = {last_release.SIZE}: tracked, "
+        f"RFD, and the last release's anchored, with at most {last_release.MOST_PASSES} passes.\n\n"
         f"{on_sparse()}"
     )
 
