@@ -1,6 +1,5 @@
 """A basis Ω and its image Y turned to other directions V and to what K̂ makes of them, in place."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -9,8 +8,6 @@ import numpy as np
 from ridgepass.kernels import Float64, Rows, panels
 from ridgepass.sketch.tracked_covariance import panel_width
 from ridgepass.threads import each
-
-Panel = Callable[[slice], Rows]
 
 
 @dataclass(frozen=True)
@@ -68,8 +65,9 @@ class Turn:
             outside = tails * (np.eye(len(self.along)) - self.along @ self.along.T)
             walk.with_scalar_tail(tails, kept)
         else:
-            within, outside = walk.outside(tails.astype(basis.dtype))
-            walk.with_diagonal_tail(tails.astype(basis.dtype), within, kept)
+            own_tails = tails.astype(basis.dtype)
+            within, outside = walk.outside(own_tails)
+            walk.with_diagonal_tail(own_tails, within, kept)
         middle = np.diag(self.values) + outside
         if self.new is not None:
             middle -= self.new.taken @ self.new.taken.T
