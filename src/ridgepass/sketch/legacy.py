@@ -1,5 +1,6 @@
 """Model files of ``method="anchored"``, which was before "tracked": they predict as they did."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any, ClassVar
@@ -152,15 +153,19 @@ class AnchoredCovariance(TrackedCovariance):
             )
         )
 
-    def solution(self, alpha: float, cross: Float64) -> Float64:
-        """Return coefficients for Aᵀb as they were: with a tail that depended on alpha."""
+    def solving(self, cross: Float64) -> Callable[[float], Float64]:
+        """Return what gives coefficients as they were: with a tail that depended on alpha."""
         followed = self.followed
-        gamma = alpha / followed.unit
-        steps, rest = self._from_starts(gamma, cross / followed.unit)
         none = np.zeros_like(followed.starts)
-        tail = self._tail_for(gamma)
-        plain = TrackedCovariance(replace(followed, starts=none, start_images=none, tail=tail))
-        return steps * followed.starts + plain._inverse(gamma)(rest)
+
+        def solve(alpha: float) -> Float64:
+            gamma = alpha / followed.unit
+            steps, rest = self._from_starts(gamma, cross / followed.unit)
+            tail = self._tail_for(gamma)
+            plain = TrackedCovariance(replace(followed, starts=none, start_images=none, tail=tail))
+            return steps * followed.starts + plain._inverse(gamma)(rest)
+
+        return solve
 
     def _tail_for(self, gamma: float) -> float:
         """Return what solves best for u = (I − P)w: (E + γI)u =: v, and τ + γ = ‖v‖²/(u·v)."""

@@ -231,8 +231,8 @@ class TrackedCovariance:
 
     def __init__(self, followed: Followed) -> None:
         self.followed = followed
-        # That of [Ω; Y]R^−½ for a γ: answers and their certificates divide by the same.
-        self._last_gram: tuple[float, Float64] | None = None
+        # For a γ: answers and their certificates divide by the same.
+        self._last_division: tuple[float, Callable[..., Float64]] | None = None
         # By its diagonal: leading directions may be many times the others. Some have nothing, or so
         # little that Y does not hold it.
         sizes = np.diagonal(followed.middle)
@@ -303,14 +303,34 @@ class TrackedCovariance:
         invert, unit = self._inverse(alpha / self.followed.unit), self.followed.unit
         return lambda vectors: invert(vectors / unit)
 
-    def solution(self, alpha: float, cross: Float64) -> Float64:
-        """Return coefficients for Aᵀb, from the starting points on."""
-        if self._is_lost_beside(alpha):
-            return cross / alpha
-        gamma, scaled = alpha / self.followed.unit, cross / self.followed.unit
-        if self.followed.mixed:
-            return self._inverse(gamma)(scaled)
-        return self._solution(gamma, scaled)[0]
+    def solving(self, cross: Float64) -> Callable[[float], Float64]:
+        """Return what gives coefficients for Aᵀb at any alpha, from the starting points on.
+
+        x̂ = t·w + δ with (K̂ + γI)δ = c − t(h + γw). With a scalar tail, the products of Ω and Y with
+        c, h and w are all that is needed of them, and are found once for all alphas.
+        """
+        followed, unit = self.followed, self.followed.unit
+        size = binary_scales(cross / unit)
+        target = cross / unit / size
+        products: tuple[Float64, ...] = ()
+        if isinstance(self._tails, float):
+            products = self._products(target)
+            if not followed.mixed:
+                more = self._products(followed.start_images), self._start_products
+                products = tuple(np.stack(one) for one in zip(products, *more, strict=True))
+
+        def solve(alpha: float) -> Float64:
+            if self._is_lost_beside(alpha):
+                return cross / alpha
+            gamma, divide = alpha / unit, self._division(alpha / unit)
+            if followed.mixed:
+                return size * divide(target, *products)
+            steps, rest = self._from_starts(gamma, target)
+            factors = np.stack([np.ones_like(steps), -steps, -gamma * steps])
+            known = [np.einsum("kt,kst->st", factors, one) for one in products]
+            return size * (steps * followed.starts + divide(rest, *known))
+
+        return solve
 
     def _is_lost_beside(self, alpha: float) -> bool:
         """Whether K + alpha·I is alpha·I but for rounding; squares of alpha may be out of range."""
@@ -475,8 +495,18 @@ class TrackedCovariance:
         points = self.followed.starts
         if not points.any():
             return self._mean_tail
-        lost = self.followed.start_images - self._low(points)
-        return self._tail_of(points, self._out(points), lost)
+        inside, images = self._start_products
+        lost = self.followed.start_images - self.followed.image.lift(self._divide(images))
+        return self._tail_of(points, points - self.followed.basis.lift(inside), lost)
+
+    @cached_property
+    def _start_products(self) -> tuple[Float64, Float64]:
+        """Ωw and Yw."""
+        return self._products(self.followed.starts)
+
+    def _products(self, vectors: Float64) -> tuple[Float64, Float64]:
+        """Return Ω·vectors and Y·vectors."""
+        return self.followed.basis.project(vectors), self.followed.image.project(vectors)
 
     def _tail_of(self, points: Float64, outside: Float64, images: Float64) -> float:
         """Return Rayleigh's quotient u·Eu/‖u‖² of what lies outside Ω of some points, u.
@@ -506,17 +536,8 @@ class TrackedCovariance:
         even = (1 - share) * self._tail if share < 1.0 else 0.0  # four looks at Ω and Y
         return share * self._diagonal + even
 
-    def _solution(self, gamma: float, cross: Float64) -> tuple[Float64, Float64, Float64, Float64]:
-        """Return x̂ = t·w + δ, t, δ, and what δ solves for: c − t(h + γw).
-
-        t is the exact line search along w: t = w·c / w·(h + γw).
-        """
-        steps, rest = self._from_starts(gamma, cross)
-        delta = self._inverse(gamma)(rest)
-        return steps * self.followed.starts + delta, steps, delta, rest
-
     def _from_starts(self, gamma: float, cross: Float64) -> tuple[Float64, Float64]:
-        """Return t and c − t(h + γw)."""
+        """Return t and c − t(h + γw); t is the exact line search along w: w·c / w·(h + γw)."""
         point, image = self.followed.starts, self.followed.start_images
         curved = np.maximum(np.einsum("dt,dt->t", point, image), 0.0)
         below = curved + gamma * np.einsum("dt,dt->t", point, point)
@@ -525,32 +546,41 @@ class TrackedCovariance:
         return steps, cross - steps * (image + gamma * point)
 
     def _inverse(self, gamma: float) -> Solve:
-        tails = self._tails
-        if isinstance(tails, float):
-            invert = self._with_scalar_tail(gamma, tails)
-        else:
-            invert = self._with_diagonal_tail(gamma, tails)
+        """Return what multiplies by (K̂ + γI)⁻¹."""
+        divide = self._division(gamma)
 
         def in_range(vectors: Float64) -> Float64:
             size = binary_scales(vectors)
-            return size * invert(vectors / size)
+            return size * divide(vectors / size)
 
         return in_range
+
+    def _division(self, gamma: float) -> Callable[..., Float64]:
+        """Return the same for vectors of a size near one."""
+        last, tails = self._last_division, self._tails  # another thread may put its own there
+        if last is None or last[0] != gamma:
+            if isinstance(tails, float):
+                last = gamma, self._with_scalar_tail(gamma, tails)
+            else:
+                last = gamma, self._with_diagonal_tail(gamma, tails)
+            self._last_division = last
+        return last[1]
 
     def _with_scalar_tail(self, gamma: float, tail: float) -> Solve:
         """Eliminate all but z = a + M⁻¹Fu, where δ = Ωᵀa + u with Ωu = 0, and F = Y − MΩ.
 
-        With ρ = τ + γ and κ = γ/ρ: ((1 − κ)M² + γM + κYYᵀ)z = (1 − κ)MΩr + κYr.
+        With ρ = τ + γ and κ = γ/ρ: ((1 − κ)M² + γM + κYYᵀ)z = (1 − κ)MΩr + κYr. Ωr and Yr may be
+        known.
         """
         followed, ridge = self.followed, tail + gamma
         basis, image, middle = followed.basis, followed.image, followed.middle
-        share, twice = gamma / ridge, middle @ middle
+        share, twice = gamma / ridge, self._middle_squared
         solve = dividing((1 - share) * twice + gamma * middle + share * self.squares)
         within = dividing(middle + gamma * np.eye(len(middle)))
         crossed = self.squares - twice  # FFᵀ
 
-        def invert(vectors: Float64) -> Float64:
-            inside, images = basis.project(vectors), image.project(vectors)
+        def invert(vectors: Float64, *known: Float64) -> Float64:
+            inside, images = known or self._products(vectors)
             both = middle @ inside
             z = solve((1 - share) * both + share * images)
             beside = (images - both - crossed @ z) / ridge  # Fu
@@ -569,10 +599,7 @@ class TrackedCovariance:
         """
         followed, ridges = self.followed, tails + gamma
         basis, image, middle = followed.basis, followed.image, followed.middle
-        last, size = self._last_gram, len(middle)  # another thread may put its own in its place
-        if last is None or last[0] != gamma:
-            self._last_gram = last = gamma, self._weighted_gram(1 / np.sqrt(ridges))
-        grams = last[1]
+        size, grams = len(middle), self._weighted_gram(1 / np.sqrt(ridges))
         inner, outer = grams[:size, :size], grams[size:, size:]
         mixed = grams[:size, size:] - inner @ middle  # ΩR⁻¹Fᵀ
         outer = outer - middle @ mixed - (mixed + inner @ middle).T @ middle  # FR⁻¹Fᵀ
@@ -611,6 +638,11 @@ class TrackedCovariance:
 
         each(multiply, range(len(parts)))
         return np.asarray(sum(parts))
+
+    @cached_property
+    def _middle_squared(self) -> Float64:
+        squared: Float64 = self.followed.middle @ self.followed.middle
+        return squared
 
     @cached_property
     def _root(self) -> Float64:

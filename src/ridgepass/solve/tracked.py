@@ -1,6 +1,7 @@
 """Solutions from a followed subspace: from starting points whose image is known, with K̂."""
 
 from collections.abc import Callable, Sequence
+from functools import cached_property
 
 import numpy as np
 
@@ -25,7 +26,11 @@ class TrackedSolver:
 
     def solve(self, alphas: Sequence[float]) -> Float64:
         """Return coefficients of shape (n_alphas, n_features, n_targets)."""
-        return np.stack([self.covariance.solution(alpha, self.cross) for alpha in alphas])
+        return np.stack([self._solve(alpha) for alpha in alphas])
+
+    @cached_property
+    def _solve(self) -> Callable[[float], Float64]:
+        return self.covariance.solving(self.cross)
 
     def corrector(self, alpha: float) -> Callable[[Float64], Float64]:
         """Return what multiplies by (K̂ + alpha·I)⁻¹, to precondition by."""
