@@ -737,3 +737,22 @@ def test_an_alpha_beside_which_the_rows_are_nothing(scale, uneven):
     for alpha in (1e60, 1e300):
         np.testing.assert_allclose(stream.solve(alpha), A.T @ b / alpha, rtol=1e-9)
         assert stream.certificate(alpha).relative < 1e-6
+
+
+@pytest.mark.parametrize("store", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("scale", [1e-19, 1e-20, 1e-21, 1e-22, 1e-23, 1e-25, 1e-30])
+def test_float32_rows_whose_squares_are_hardly_there_do_no_harm(scale, store):
+    rng = np.random.default_rng(3)
+    A = rng.standard_normal((3000, 60)) * np.exp(-np.arange(60) / 6)
+    A *= rng.random(A.shape) < 0.3
+    rows = (A * scale).astype(np.float32)
+    b, alpha = A @ rng.standard_normal(60), 10 * scale**2
+    stream = RidgeStream("tracked", sketch_size=8, alpha=alpha, dtype="float32")
+    for start in range(0, 3000, 500):
+        stream.update(store(rows[start : start + 500]), b[start : start + 500])
+    wide = rows.astype(float) / scale
+    exact = np.linalg.solve(wide.T @ wide + 10 * np.eye(60), wide.T @ b) / scale
+    coef = stream.solve(alpha)
+    assert norm(coef - exact) <= stream.certificate(alpha).coef_bound
+    if scale >= 1e-20:
+        assert norm(coef - exact) < 0.1 * norm(exact)

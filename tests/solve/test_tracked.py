@@ -367,3 +367,25 @@ def test_a_matrix_that_rounding_has_left_indefinite_is_divided_by_all_the_same()
         covariance._low(vectors), case.covariance._low(vectors), rtol=1e-6, atol=1e-6
     )
     assert np.isfinite(covariance.inverse(1.0)(vectors)).all()
+
+
+@pytest.mark.parametrize("options", [{"share": 0.0}, {"share": 0.5}, {"mixed": True}])
+def test_answers_do_not_depend_on_what_was_asked_before(options):
+    rng = np.random.default_rng(8)
+    A, b = make_rows(rng, 300, 40), rng.standard_normal((300, 2))
+    case, alphas = Case(rng, A, b, 6, **options), [3.0, 0.1, 3.0, 1e3, 1e-300, 1e300]
+    found = case.solver.solve(alphas)
+    for alpha, coef in zip(alphas, found, strict=True):
+        alone = TrackedSolver(TrackedCovariance(case.covariance.followed), case.cross)
+        np.testing.assert_array_equal(alone.solve([alpha])[0], coef)
+
+
+def test_another_alpha_asks_the_basis_for_no_further_products(monkeypatch):
+    rng = np.random.default_rng(8)
+    A, b = make_rows(rng, 300, 40, uneven=False), rng.standard_normal((300, 2))
+    case = Case(rng, A, b, 6)
+    case.solver.solve([1.0])
+    asked = []
+    monkeypatch.setattr(MixedRows, "project", lambda *_: asked.append(1))
+    case.solver.solve([2.0])
+    assert not asked

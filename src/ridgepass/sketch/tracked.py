@@ -5,7 +5,7 @@ import math
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
-from scipy.linalg import block_diag, solve
+from scipy.linalg import block_diag
 
 from ridgepass.blocks import Block
 from ridgepass.kernels import (
@@ -29,6 +29,7 @@ from ridgepass.sketch.tracked_covariance import (
     MixedRows,
     TrackedCovariance,
     diagonal_share,
+    dividing,
     orthonormal_mix,
     panel_width,
 )
@@ -615,6 +616,8 @@ class TrackedSubspace(Sketch):
         Without a block they are the eigenvectors of YᵀM⁻¹Y. Their image is what K̂ makes of them.
         ``products`` are those of the block with the basis before.
         """
+        if self._is_out_of_range:
+            return self._postpone_turn(0 if block is None else block.n_rows)
         known = self.known(rough=True)
         if block is None or products is None:
             values, by = known.eigenpairs
@@ -658,6 +661,11 @@ class TrackedSubspace(Sketch):
             found[:, span] = mixed
         return found
 
+    @property
+    def _is_out_of_range(self) -> bool:
+        """Whether K is too small for the own dtype: Y is of no use then."""
+        return float(self.diagonal.max()) <= float(np.finfo(self.dtype).tiny)
+
     def _learn_share(self, values: Float64, kept: Float64) -> None:
         """Choose how much of the tail is diagonal, given eigenvalues of the basis' K̂.
 
@@ -666,7 +674,7 @@ class TrackedSubspace(Sketch):
         self.due_share = int(SHARE_GROWTH * self.n_rows) + 1
         left = np.maximum(self.diagonal - kept, 0.0)
         unit = float(binary_scales(self.diagonal[:, None])[0])
-        if self.n_probes:
+        if self.n_probes and not self._is_out_of_range:
             points, probes = self.points[self._probes], slice(self.n_starts, None)
             weights = values.astype(self.dtype) * product(points, self.basis)
             lost = 0.0
@@ -791,6 +799,6 @@ def _outside_others(gram: Float64, size: int) -> float:
         return 1.0
     scaled = gram * np.outer(unit, unit)
     crossed = scaled[np.ix_(chosen, ~chosen)]
-    held = scaled[np.ix_(chosen, chosen)] + LEAST_NEW * np.eye(len(crossed))
-    left = 1 - np.einsum("ij,ij->j", crossed, solve(held, crossed, assume_a="pos"))
+    divide = dividing(scaled[np.ix_(chosen, chosen)] + LEAST_NEW * np.eye(len(crossed)))
+    left = 1 - np.einsum("ij,ij->j", crossed, divide(crossed))
     return float(np.clip(left, 0.0, 1.0) @ squares[~chosen] / squares[~chosen].sum())

@@ -419,13 +419,15 @@ class TrackedCovariance:
             # δ and K̂δ.
             outside[:, span] += lift(basis, delta, span)
             tailed[:, span] -= lift(basis, within, span)
-            tailed[:, span] += lift(image, low, span)
+            tailed[:, span] += low_size * lift(image, low, span)
 
         inside, delta = (np.ascontiguousarray(one.T, dtype) for one in (inside, weights))
         each(partial(divide, inside), range(len(spans)))
         each(partial(leave, along.sum(axis=0)), range(len(spans)))
         known = self._divide(seen.sum(axis=0, dtype=np.float64).T / followed.unit)
-        low = np.ascontiguousarray((weights + known).T / followed.unit, dtype)
+        known = (weights + known) / followed.unit
+        sizes = binary_scales(known)  # Y may be so small that this is out of range
+        low, low_size = (known / sizes).T.astype(dtype, "C"), sizes[:, None]
         each(partial(finish, along.sum(axis=0), delta, low), spans)
         return size * outside.T, size * tailed.T
 
@@ -752,7 +754,7 @@ def _cholesky_factor(matrix: Float64) -> Float64:
             factor: Float64 = cholesky(shifted, lower=True, check_finite=False)
         except np.linalg.LinAlgError:
             more = max(100 * more, JITTER)
-            if more > 1.0:
+            if more > 100 * len(matrix):  # entries are at most one, so it is not finite
                 raise
         else:
             return factor

@@ -1,5 +1,6 @@
 """A basis Ω and its image Y turned to other directions V and to what K̂ makes of them, in place."""
 
+import math
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -83,7 +84,12 @@ class _Walk:
         # Products lie as the arrays do: else each would be transposed on its way into them.
         self.order: Literal["C", "F"] = "F" if basis.strides[0] < basis.strides[1] else "C"
         self.spans = list(panels(basis.shape[1], panel_width(len(basis))))
-        self.values, self.by, self.along = self._own(turn.values, turn.by, turn.along)
+        # Of float32 rows near 1e-20, Y is so small that what divides by it would overflow.
+        largest = float(np.abs(turn.by).max(initial=0.0))
+        in_range = largest < math.sqrt(np.finfo(self.dtype).max)
+        self.unit = 1.0 if in_range else math.ldexp(1.0, -math.frexp(largest)[1])
+        by = self.unit * turn.by
+        self.values, self.by, self.along = self._own(turn.values, by, turn.along)
         self.new = turn.new
         if turn.new is not None:
             self.new_by, self.taken = self._own(turn.new.by, turn.new.taken / turn.new.factor)
@@ -97,7 +103,10 @@ class _Walk:
 
     def turned(self, span: slice) -> Rows:
         """Return V."""
-        found = self._product(self.by, self.image[:, span])
+        image = self.image[:, span]
+        if self.unit != 1.0:
+            image = image / self.dtype.type(self.unit)
+        found = self._product(self.by, image)
         if self.new is not None:
             found += self._product(self.new_by, self.new.rows[:, span])
         return found
