@@ -11,6 +11,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from ridgepass import RidgeStream, kernels, threads
 from ridgepass.kernels import add_product, pieces, product
+from same_bits import assert_same_bits
 
 
 def blas_threads():
@@ -119,6 +120,26 @@ def test_a_stream_is_the_same_on_any_number_of_threads(dtype):
         with threadpool_limits(1, user_api="blas"):
             coefs.append(stream.solve(100.0))
     assert np.array_equal(*coefs)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_small_batches_are_the_same_on_any_number_of_threads(dtype):
+    rng = np.random.default_rng(1)
+    rows = rng.standard_normal((2000, 900)).astype(dtype)
+
+    def learn(part, n_rows):
+        stream = RidgeStream("tracked", sketch_size=16, fit_intercept=True, alpha=100.0)
+        for start in range(0, len(part), n_rows):
+            stream.update(part[start : start + n_rows], part[start : start + n_rows, 0])
+        return stream
+
+    found = []
+    for limit, n_rows in ((1, 1000), (2, 1000), (2, 100), (2, 7)):
+        with threadpool_limits(limit, user_api="blas"):
+            stream = learn(rows[:1000], n_rows).merge(learn(rows[1000:], n_rows))
+        found.append(stream)
+    for other in found[1:]:
+        assert_same_bits(other, found[0])
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")

@@ -2,6 +2,7 @@
 
 import copy
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
@@ -183,19 +184,33 @@ class State:
         first = batch.rows[:1]
         row = first if isinstance(first, np.ndarray) else first.toarray()
         self.intake.start_at(row[0], batch.targets[0])
-        if self.sketch.threads_itself and batch.rows.shape[0] * self.n_features > FEW_NUMBERS:
-            alone(partial(self._feed, batch))
+        if batch.rows.shape[0] * self.n_features > FEW_NUMBERS:
+            self._by_own_threads(partial(self._feed, batch))
         else:
             self._feed(batch)
 
     def _feed(self, batch: Batch) -> None:
         self._settle_intake()
         for block in self.intake.feed(batch):
-            if block.rescaling is not None:
-                self._rescale(block.rescaling)
-            self._take(block)
-            self.sketch.settle(self.moments.cross)
-            self._settle_intake()
+            self._by_own_threads(partial(self._finish, block))
+
+    def _by_own_threads(self, action: Callable[[], None]) -> None:
+        """Do something with our own threads where the sketch is made for them.
+
+        Its sums are then the same on any number of threads, in whatever batches the rows come.
+        """
+        if self.sketch.threads_itself:
+            alone(action)
+        else:
+            action()
+
+    def _finish(self, block: Block) -> None:
+        """Take in a whole block."""
+        if block.rescaling is not None:
+            self._rescale(block.rescaling)
+        self._take(block)
+        self.sketch.settle(self.moments.cross)
+        self._settle_intake()
 
     def _settle_intake(self) -> None:
         """Tell the intake in which form the next block may come."""
@@ -233,7 +248,7 @@ class State:
         if other.n_rows:
             self.intake.start_at(other.intake.feature_mean.high, other.intake.target_mean.high)
         if other.moments.n_rows:
-            self._merge_blocks(other)
+            self._by_own_threads(partial(self._merge_blocks, other))
         if other.intake.filled:
             self.absorb(other.intake.waiting())
 
@@ -256,11 +271,11 @@ class State:
                 sketch, moments = copy.deepcopy((sketch, moments))
                 self.carried = self.carried + rescale(sketch, moments, there)
                 probes = None if probes is None else probes.rescaled(there.ratio)
-        alone = not self.moments.n_rows
+        is_first = not self.moments.n_rows
         self.sketch.merge(sketch)
         self.moments.merge(moments)
         if self.own_probes is not None:
-            self.own_probes = self.own_probes.merged(probes, alone=alone)
+            self.own_probes = self.own_probes.merged(probes, alone=is_first)
         if mine.centre:
             if factor > 0.0:
                 row = (factor * distance / mine.units)[None].astype(self.sketch.dtype)
