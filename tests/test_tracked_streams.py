@@ -106,7 +106,10 @@ class Reading:
         found = min(2 * uneven / max(whole, np.square(left).sum()), 1.0)
         if abs(found - self.share) > 0.2:
             self.share = round(4 * found) / 4
-        self.outside_shares = left / np.diagonal(self.K)
+        self.set_outside_shares(known)
+
+    def set_outside_shares(self, known):
+        self.outside_shares = np.maximum(1 - np.diagonal(known) / np.diagonal(self.K), 0.0)
 
     def turn(self, X=None):
         n_more, target = 0, self.low()
@@ -124,6 +127,8 @@ class Reading:
         self.postpone_turn(self.n + n_more)
         if X is None and self.n >= self.due_share:
             self.learn_share(values)
+        elif X is None:
+            self.set_outside_shares((V * values) @ V.T)
 
     def steps(self, gamma, c):
         """The exact line search along the starting points."""
@@ -180,11 +185,16 @@ class Reading:
 
     def follow(self, X, y):
         outside = 1 - np.square(X @ self.V).sum() / np.square(X).sum()
-        if outside > 2 * self.outside + 0.02:
+        usual = (np.trace(self.K) - np.trace(self.M)) * len(X) / max(self.n, 1)
+        giant = outside * np.square(X).sum() > max(2 * usual, np.diagonal(self.M).min())
+        is_new = outside > 2 * self.outside + 0.02 or giant
+        if is_new:
             self.turn(X)
             outside = 1 - np.square(X @ self.V).sum() / np.square(X).sum()
         self.outside = 0.8 * self.outside + 0.2 * outside
         self.add(X, y)
+        if is_new:
+            self.set_outside_shares(self.low())
 
     def read(self, A, b):
         cut = len(A) - len(A) % self.block_rows

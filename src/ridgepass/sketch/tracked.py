@@ -50,8 +50,8 @@ COLUMNS_PER_ROW = 24
 # by the larger factor. Sparse rows cost little beside either.
 MOVE_GROWTH, TURN_GROWTH = 1.07, 1.8
 SPARSE_MOVE_GROWTH, SPARSE_TURN_GROWTH = 1.35, 2.2
-# A block is new if its share of squares outside the basis is this many times the running share of
-# the blocks before, and a little more.
+# A block is new if it has so many times more outside the basis than the blocks before: as a share of
+# its squares, and a little more than that, or in squares that would make a direction of the basis.
 NEW_FACTOR = 2.0
 NEW_SHARE = 0.02
 # Squares outside others that are no direction of its own, of a row's; and rows that count as none.
@@ -342,10 +342,12 @@ class TrackedSubspace(Sketch):
         block: Block | None = None,
         *,
         rough: bool = False,
+        fresh: bool = False,
     ) -> TrackedCovariance:
         """Return K̂ of all blocks, and of rows that wait if there are any.
 
-        ``rough`` is good enough to move by: in the own dtype, with the tail as of the last turn.
+        ``rough`` is good enough to move by: in the own dtype, with the tail as of the last turn
+        unless it is to be ``fresh``.
         """
         size, stop = self.sketch_size, self._starts.stop
         middle, further = self.middle, self._further(slice(self.n_starts))
@@ -377,7 +379,7 @@ class TrackedSubspace(Sketch):
                 mixed=self._mixing is not None,
                 unit=unit,
                 share=self.share,
-                outside=self.outside_shares if rough and self.share > 0 else None,
+                outside=self.outside_shares if rough and self.share > 0 and not fresh else None,
                 rounding=unit_roundoff(self.dtype),
                 n_sums=2 * rank + self.n_features,
             )
@@ -411,9 +413,8 @@ class TrackedSubspace(Sketch):
             self._become(other)
             return
         self._merge_probes(other)
-        self.diagonal = self.diagonal + other.diagonal
         if other.start is not None:
-            self._merge_start(other.start)
+            self._merge_start(other.start, other.diagonal)
         elif self.start is not None:
             self._join_from_start(self.start, other)
         else:
@@ -523,7 +524,8 @@ class TrackedSubspace(Sketch):
         products = block.products(self.points)
         inner = self._inner(products)
         outside = _outside(inner, mass)
-        if outside > NEW_FACTOR * self.outside + NEW_SHARE:
+        is_new = self._is_new(outside, mass, len(block))
+        if is_new:
             self._turn(block, products[:, : self.sketch_size])
             products = block.products(self.points)
             inner = self._inner(products)
@@ -531,7 +533,23 @@ class TrackedSubspace(Sketch):
         self.outside = (1 - FADING) * self.outside + FADING * outside
         self.diagonal += squares
         self.middle += inner
-        return self._add(block, products, self.images)
+        cross = self._add(block, products, self.images)
+        if is_new:
+            self._measure_outside_shares()
+        return cross
+
+    def _is_new(self, outside: float, mass: float, n_rows: int) -> bool:
+        """Whether so many rows have far more outside the basis than those before.
+
+        ``mass`` are their squares and ``outside`` is the share of them that lies there. A few giant
+        rows, as heavy-tailed data has, hardly show in a share that is large anyway.
+        """
+        if outside > NEW_FACTOR * self.outside + NEW_SHARE:
+            return True
+        left = max(self.mass - float(np.trace(self.middle)), 0.0)
+        usual = left * n_rows / max(self.n_rows, 1)
+        least = float(np.diagonal(self.middle).min())
+        return outside * mass > max(NEW_FACTOR * usual, least)
 
     def _products(self, block: Block, which: slice) -> Rows:
         """Return a block's products with some of the points."""
@@ -625,11 +643,14 @@ class TrackedSubspace(Sketch):
         else:
             turn = self._turn_to(block, products, known)
         learns = block is None and self.n_rows >= self.due_share
-        kept = np.empty(self.n_features) if learns else None
+        measures = learns or (block is None and self.share > 0)
+        kept = np.empty(self.n_features) if measures else None
         self.middle = turn.carry_out(self.basis, self.image, known.tails, kept)
         self._postpone_turn(0 if block is None else block.n_rows)
-        if kept is not None:
+        if kept is not None and learns:
             self._learn_share(turn.values, kept)
+        elif kept is not None:
+            self._set_outside_shares(kept)
 
     def _turn_to(self, block: Block, products: Rows, known: TrackedCovariance) -> Turn:
         """Return the turn to the leading directions of K̂ and of some rows X of a block."""
@@ -684,10 +705,22 @@ class TrackedSubspace(Sketch):
                 image -= np.matmul(weights, self.basis[:, span], out=held)
                 lost += float(np.square(image / unit).sum()) / self.n_probes
             self._choose(diagonal_share(left / unit, lost))
-        whole = self.diagonal
-        self.outside_shares = np.zeros(0)
+        self._set_outside_shares(kept)
+
+    def _measure_outside_shares(self) -> None:
+        """Set the same after a turn to a block, of whose random sums nothing can be taken off."""
+        if self.share > 0:
+            self._set_outside_shares(self.diagonal - self.known(rough=True, fresh=True).left_out)
+
+    def _set_outside_shares(self, kept: Float64) -> None:
+        """Set what share of each column's squares lies outside a new basis: what moves go by.
+
+        ``kept`` is the diagonal of YᵀM⁻¹Y.
+        """
+        whole, self.outside_shares = self.diagonal, np.zeros(0)
         if self.share > 0:  # all of a column that comes later
-            self.outside_shares = np.divide(left, whole, out=np.ones_like(whole), where=whole > 0)
+            left, there = np.maximum(whole - kept, 0.0), whole > 0
+            self.outside_shares = np.divide(left, whole, out=np.ones_like(whole), where=there)
 
     def _choose(self, found: float) -> None:
         """Take the level nearest to a measured share, if the present one is far from it."""
@@ -703,6 +736,7 @@ class TrackedSubspace(Sketch):
         """Make the leading directions of two K̂ the basis, and bring starting points together."""
         n_starts = self.n_starts
         mine, theirs = self.known(), other.known()
+        self.diagonal = self.diagonal + other.diagonal
         if n_starts == other.n_starts and mine.followed.mixed == theirs.followed.mixed:
             share = other.n_rows / (self.n_rows + other.n_rows)
             points = [one.followed.starts for one in (mine, theirs)]
@@ -723,33 +757,38 @@ class TrackedSubspace(Sketch):
         """Begin at zero again, where the image is exact too."""
         self._place(np.zeros((1, self.n_starts)), np.zeros((1, self.n_starts)))
 
-    def _merge_start(self, start: IncrementalSVD) -> None:
-        """Take in the few rows that another has."""
+    def _merge_start(self, start: IncrementalSVD, diagonal: Float64) -> None:
+        """Take in the few rows that another has, and the squares of their columns."""
         if not start.updates:
             return
         block = Block.of(start.rows.astype(self.dtype, copy=False))
         if self.start is not None:
+            self.diagonal = self.diagonal + diagonal
             self.start.take_losses(start)
             self._stack(self.start, block)
             return
         # The probes have these rows already.
         stop, mass = self._starts.stop, float(start.squares.sum())
         products = block.products(self.points[:stop])
-        if _outside(self._inner(products), mass) > NEW_FACTOR * self.outside + NEW_SHARE:
+        is_new = self._is_new(_outside(self._inner(products), mass), mass, len(block))
+        if is_new:
             self._turn(block, products[:, : self.sketch_size])
             products = block.products(self.points[:stop])
+        self.diagonal = self.diagonal + diagonal
         self.middle += self._inner(products)
         block.add_images(self.images[:stop], products)
+        if is_new:
+            self._measure_outside_shares()
 
     def _join_from_start(self, start: IncrementalSVD, other: Self) -> None:
         """Go on from where the other is, and take in the few rows there were."""
         self.start, start.rows = None, start.rows.copy()  # they lie where the image will be
-        known = other.known()
+        known, diagonal, self.diagonal = other.known(), self.diagonal, other.diagonal.copy()
         self._follow(MixedRows((other.image,), known.root()), [known])
         if self.n_starts == other.n_starts:
             self._place(known.followed.starts, other._further(slice(other.n_starts)).T)
         self.outside, self.due_move = other.outside, 0
-        self._merge_start(start)
+        self._merge_start(start, diagonal)
 
     def _follow(self, stacked: MixedRows, parts: list[TrackedCovariance]) -> None:
         """Make the leading directions of some rows the basis; its image is what each K̂ gives."""

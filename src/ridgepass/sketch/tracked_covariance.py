@@ -296,6 +296,11 @@ class TrackedCovariance:
         """T: one number, or one for each column."""
         return self.followed.unit * self._tails
 
+    @property
+    def left_out(self) -> Float64:
+        """The diagonal of E."""
+        return self.followed.unit * self._diagonal
+
     def inverse(self, alpha: float) -> Solve:
         """Return what multiplies by (K̂ + alpha·I)⁻¹."""
         if self._is_lost_beside(alpha):

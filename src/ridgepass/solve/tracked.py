@@ -56,7 +56,7 @@ class TrackedSolver:
         followed = self.covariance.followed
         starts, images = followed.starts, followed.unit * followed.start_images
         flat = np.moveaxis(coefs, 1, 0).reshape(coefs.shape[1], -1)
-        if not starts.any():
+        if followed.mixed or not starts.any():
             return self.covariance.quadratic(flat).reshape(len(coefs), -1)
         squared = np.einsum("dt,dt->t", starts, starts)
         along = np.einsum("kdt,dt->kt", coefs, starts)
