@@ -35,8 +35,9 @@ CONFIDENCE = 1 - 1e-6  # with which certificates hold unless another is asked fo
 RESIDUAL_DOUBT, LENGTH_DOUBT = 0.85, 0.05
 DISTANCE_DOUBT = 1 - RESIDUAL_DOUBT - LENGTH_DOUBT
 PROBES_DROPPED = (
-    "no probes: a merger has dropped them, since the other part had other ones (another "
-    "random_state or number of probes, or with standardize other first units)"
+    "no probes: a merger has dropped them, since the other part had other ones. Use one random_state "
+    "and number of probes for all parts, and in place of standardize=True, which measures each "
+    "part's columns by themselves, one feature_scale"
 )
 
 
@@ -225,15 +226,15 @@ class Query:
         rests_on = "exact" if isinstance(self.solver, DenseSolver) else "sketch"
         rest = self.solver.exact_cross - alpha * coef
         probed = self.probed(alpha, rest, coef, self.cross_error)
-        by_probes = probed is not None and confidence < 1.0
-        if probed is not None and by_probes:
+        certain = absolute, relative, energy
+        if probed is not None and confidence < 1.0:
             residual = probed.bound(RESIDUAL_DOUBT * (1.0 - confidence))
-            if (residual / alpha < absolute).any():
-                rests_on = "probes"
             absolute = np.fmin(absolute, residual / alpha)
             least = self.least_length(alpha, coef, LENGTH_DOUBT * (1.0 - confidence))
             relative = np.fmin(relative, over(absolute, np.fmax(norms - absolute, least)))
             energy = np.fmin(energy, residual / math.sqrt(alpha))
+        by_probes = any_less((absolute, relative, energy), certain)
+        rests_on = "probes" if any_less([absolute], certain[:1]) else rests_on
         lost = self.lost_coefs(len(coef), self.scale)
         by_units = np.zeros_like(norms)
         if self.scale_error > 0:  # exact ridge has exact scales, and is another in the model's
@@ -246,8 +247,10 @@ class Query:
         relative = np.where(absolute == 0, 0.0, relative)
         offset = self._intercept_error(norms, absolute)
         energy = np.hypot(energy + longest * slack, math.sqrt(self.weight) * offset)
-        estimate = self._estimate(alpha, coef, probed)
-        estimate = None if estimate is None else np.fmin(estimate, known(absolute))
+        estimate, relative_estimate = self._estimate(alpha, coef, probed), None
+        if estimate is not None:
+            estimate = np.fmin(estimate, known(absolute))
+            relative_estimate = np.fmin(known(over(estimate, norms)), known(relative))
         return Certificate(
             alpha=alpha,
             covariance_bound=self.solver.covariance_error(alpha) + self.moved,
@@ -262,7 +265,7 @@ class Query:
             confidence=confidence if by_probes else 1.0,
             rests_on=rests_on,
             estimate=estimate,
-            relative_estimate=None if estimate is None else known(over(estimate, norms)),
+            relative_estimate=relative_estimate,
             widths=Widths(widths, unchanged),
             remark=self.remark,
         )
@@ -497,6 +500,11 @@ class Probed:
     def _probes(self) -> Probes:
         assert self.query.probes is not None
         return self.query.probes
+
+
+def any_less(bounds: Sequence[Float64], others: Sequence[Float64]) -> bool:
+    """Whether any bound of any target is less than the other."""
+    return any((one < other).any() for one, other in zip(bounds, others, strict=True))
 
 
 def check_range(found: Float64) -> None:

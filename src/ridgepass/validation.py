@@ -155,7 +155,7 @@ def as_alpha(alpha: float) -> float:
 def as_probes(probes: Any) -> int:
     """Return a number of probes."""
     if not isinstance(probes, int | np.integer) or isinstance(probes, bool) or probes < 0:
-        raise ValueError(f"probes={probes!r}: pass a whole number, or 0 for none")
+        raise ValueError(f"probes={probes!r}: pass a whole number of at least 0 (0 for none)")
     return int(probes)
 
 

@@ -172,3 +172,17 @@ def test_progress_shows_its_label_as_it_is(monkeypatch):
     os.close(ours)
     assert r"[red]a\x07[/x]" in shown
     assert "\x07" not in shown
+
+
+@pytest.mark.parametrize(
+    "option", ["--probes=2.5", "--seed=1.5", "--sketch-size=3.2", "--passes=x", "--n-features=1e2"]
+)
+def test_numbers_that_are_not_whole_are_refused(command, option):
+    write("rows.parquet")
+    code, _, said = command("fit", "rows.parquet", "--target", "y", "-o", "m.ridge", option)
+    assert code != 0
+    name, number = option.split("=")
+    assert f"{name}: {number} is not a whole number" in said
+    code, _, said = command("fit", "rows.parquet", "-t", "y", "-o", "m.ridge", "--probes=-1")
+    assert code != 0
+    assert "probes=-1: pass a whole number of at least 0" in said

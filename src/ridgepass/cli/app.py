@@ -16,6 +16,7 @@ from ridgepass.cli import examples
 from ridgepass.cli.options import (
     DASH,
     StopRequestedError,
+    as_whole,
     parse_alpha,
     parse_seconds,
     sources,
@@ -33,6 +34,7 @@ Data = Annotated[list[str], Parameter(show_default=False)]
 Output = Annotated[str, Parameter(alias="-o")]
 Many = Annotated[tuple[str, ...], Parameter(show_default=False)]
 Flag = Annotated[bool, Parameter(show_default=False)]
+Whole = Annotated[int, Parameter(converter=lambda _, tokens: as_whole(tokens[0].value))]
 
 app = App(
     name="ridgepass",
@@ -61,17 +63,17 @@ def fit(
     one_hot: Many = (),
     nulls: Nulls = "error",
     format: Format | None = None,
-    n_features: int | None = None,
+    n_features: Whole | None = None,
     zero_based: Annotated[bool | None, Parameter(negative="--no-zero-based")] = None,
     method: Method = "auto",
-    sketch_size: int = 256,
+    sketch_size: Whole = 256,
     memory: str | None = None,
     dtype: Literal["float32", "float64"] | None = None,
     standardize: Flag = False,
     no_intercept: Flag = False,
-    probes: int = 24,
-    seed: int = 0,
-    passes: int | None = None,
+    probes: Whole = 24,
+    seed: Whole = 0,
+    passes: Whole | None = None,
     tol: float | None = None,
     checkpoint: str | None = None,
     every: str = "60s",
@@ -278,7 +280,7 @@ def inspect(models: Data, /, *, alpha: float | None = None, json: Flag = False) 
 
 @app.command(help_epilogue=examples.DEMO)
 def demo(
-    *, rows: int = 8192, features: int = 2048, sketch_size: int = 128, alpha: float = 32768.0
+    *, rows: Whole = 8192, features: Whole = 2048, sketch_size: Whole = 128, alpha: float = 32768.0
 ) -> None:
     """Stream the paper's HR data through its algorithms and ours, beside exact ridge.
 

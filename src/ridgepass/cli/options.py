@@ -47,6 +47,14 @@ def split_categories(values: Iterable[str]) -> dict[str, list[str] | None]:
     return found
 
 
+def as_whole(text: str) -> int:
+    """Return a whole number; cyclopts would take 2.5 for 2."""
+    try:
+        return int(text)
+    except ValueError:
+        raise ValueError(f"{text} is not a whole number") from None
+
+
 def parse_alpha(text: str) -> float | None:
     """Return a ridge parameter, None for one that is to be chosen."""
     if text == "auto":

@@ -177,6 +177,8 @@ def _proof(facts: Mapping[str, Any]) -> str:
     proof = f"{share(facts['certified_error'])} {surely(facts['confidence'])}"
     passes = facts["passes"]
     by = how.get(facts["rests_on"], "by the rows read again")
+    if facts["confidence"] < 1 and facts["rests_on"] != "probes":
+        by += " and random probes"
     return f"{proof}, {by}" if passes == 1 else f"{proof}, {by}, after {passes} passes"
 
 

@@ -8,7 +8,14 @@ from functools import partial
 import numpy as np
 
 from ridgepass.kernels import TINY, Float64, binary_scales, column_norms, underflow
-from ridgepass.query import DISTANCE_DOUBT, LENGTH_DOUBT, RESIDUAL_DOUBT, Probed, Query
+from ridgepass.query import (
+    DISTANCE_DOUBT,
+    LENGTH_DOUBT,
+    RESIDUAL_DOUBT,
+    Probed,
+    Query,
+    any_less,
+)
 from ridgepass.refining.refined import Refined, Refinement
 from ridgepass.refining.sums import UNIT
 from ridgepass.sketch import LowRank, TrackedCovariance
@@ -73,18 +80,18 @@ def certify(
     absolute, energy = absolute * unit, energy * unit
     # What the first pass knows holds for any coefficients; of the exact method it knows all.
     absolute, relative = np.fmin(absolute, first[0]), np.fmin(relative, first[1])
-    rests_on = "passes"
     probed = _probed(query, means, found, residual_error, moved)
-    by_probes = probed is not None and confidence < 1.0
-    if probed is not None and by_probes:
+    certain = absolute, relative, energy
+    if probed is not None and confidence < 1.0:
         left = probed.bound(RESIDUAL_DOUBT * (1.0 - confidence))
-        rests_on = "probes" if (left / alpha < absolute).any() else rests_on
         absolute, energy = np.fmin(absolute, left / alpha), np.fmin(energy, left / np.sqrt(alpha))
         least = norms - absolute
         if means.scale is None:  # else exact ridge is another in the first pass's units
             length = query.least_length(alpha, coef, LENGTH_DOUBT * (1.0 - confidence))
             least = np.fmax(least, length)
         relative = np.fmin(relative, over(absolute, least))
+    by_probes = any_less((absolute, relative, energy), certain)
+    rests_on = "probes" if any_less([absolute], certain[:1]) else "passes"
     # Of the sum that each pass adds to, and of going to original units and back.
     rounding = (4 * found.passes * UNIT + scale_error) * norms
     lost = query.lost_coefs(len(coef), scale)
@@ -111,9 +118,10 @@ def certify(
     mean = means.mean.view()
     mean.flags.writeable = False  # it is the model's
     widths = partial(_widths, query, alpha, moved, energy, rounding + lost, confidence)
-    estimate = None
+    estimate = relative_estimate = None
     if probed is not None:
         estimate = np.fmin(query.estimate(alpha, probed), known(absolute))
+        relative_estimate = np.fmin(known(over(estimate, norms)), known(relative))
     return Certificate(
         alpha=alpha,
         covariance_bound=solver.covariance_error(alpha) + moved,
@@ -130,7 +138,7 @@ def certify(
         confidence=confidence if by_probes else 1.0,
         rests_on=rests_on,
         estimate=estimate,
-        relative_estimate=None if estimate is None else known(over(estimate, norms)),
+        relative_estimate=relative_estimate,
         remark=query.remark,
     )
 

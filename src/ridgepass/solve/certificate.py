@@ -60,7 +60,7 @@ class Certificate:
         the residual, or further passes over the rows.
     estimate, relative_estimate : float, ndarray of shape (n_targets,) or None
         Of ‖x̂ − x‖₂ and ‖x̂ − x‖₂/‖x‖₂: no bounds, and often several times nearer, but never above
-        ``coef_bound``. None without probes.
+        ``coef_bound`` and ``relative``. None without probes.
     remark : str
         What is worth knowing besides, such as that a merger has dropped the probes.
     read : callable or None

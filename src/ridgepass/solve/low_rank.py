@@ -10,6 +10,7 @@ from ridgepass.kernels import (
     binary_scales,
     column_norms,
     mixed_column_squares,
+    top_eigenpairs,
     unit_roundoff,
 )
 from ridgepass.sketch import LowRank
@@ -57,12 +58,13 @@ class LowRankSolver:
     ) -> Callable[[Float64], Float64]:
         """Return a better one where the diagonal of AᵀA is known, and alpha is above zero.
 
-        SᵀS + diag(AᵀA − SᵀS) + alpha·I where SᵀS is below AᵀA, and otherwise diag(AᵀA) + alpha·I:
-        random sketches stretch the directions that they keep, and cost more passes than they save.
+        SᵀS + diag(AᵀA − SᵀS) + alpha·I where SᵀS is below AᵀA. Random sketches stretch the
+        directions that they keep, most where columns are uneven: theirs is D½(I + L)D½ with
+        D = diag(AᵀA) + alpha·I, L being D⁻½SᵀSD⁻½ less twice its smallest eigenvalue.
         """
         cov = self.covariance
         if cov.loss_bound is None:
-            return lambda vectors: vectors / (diagonal + alpha)[:, None]
+            return self._corrector_of_random(diagonal + alpha)
         kept = mixed_column_squares(cov.mix, cov.rows, cov.columns)
         ridges = np.maximum(diagonal - kept, 0.0) + alpha
         rows = MixedRows(cov.rows, cov.mix, cov.columns)
@@ -74,6 +76,23 @@ class LowRankSolver:
             divided = vectors / unit / ridges[:, None]
             inside = rows.lift(divide(rows.project(divided)))
             return unit * (divided - inside / ridges[:, None])
+
+        return correct
+
+    def _corrector_of_random(self, ridges: Float64) -> Callable[[Float64], Float64]:
+        cov, roots = self.covariance, np.sqrt(ridges)[:, None]
+        rows = MixedRows(cov.rows, cov.mix, cov.columns).rescaled(1 / roots[:, 0])
+        gram = rows.gram()
+        values, vectors = top_eigenpairs(gram, len(gram))
+        values = np.maximum(values, 0.0)
+        left = np.maximum(values - 2 * values[-1], 0.0)
+        shares = np.divide(left, values * (1 + left), out=np.zeros_like(left), where=left > 0)
+
+        def correct(columns: Float64) -> Float64:
+            unit = binary_scales(columns)
+            whitened = columns / unit / roots
+            inside = vectors @ (shares[:, None] * (vectors.T @ rows.project(whitened)))
+            return unit * ((whitened - rows.lift(inside)) / roots)
 
         return correct
 
