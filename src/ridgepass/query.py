@@ -35,9 +35,9 @@ CONFIDENCE = 1 - 1e-6  # with which certificates hold unless another is asked fo
 RESIDUAL_DOUBT, LENGTH_DOUBT = 0.85, 0.05
 DISTANCE_DOUBT = 1 - RESIDUAL_DOUBT - LENGTH_DOUBT
 PROBES_DROPPED = (
-    "no probes: a merger has dropped them, since the other part had other ones. Use one random_state "
-    "and number of probes for all parts, and in place of standardize=True, which measures each "
-    "part's columns by themselves, one feature_scale"
+    "no probes: a merger has dropped them, since the other part had other ones. Use one "
+    "random_state and number of probes for all parts, and in place of standardize=True, which "
+    "measures each part's columns by themselves, one feature_scale"
 )
 
 

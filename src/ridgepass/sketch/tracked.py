@@ -50,8 +50,8 @@ COLUMNS_PER_ROW = 24
 # by the larger factor. Sparse rows cost little beside either.
 MOVE_GROWTH, TURN_GROWTH = 1.07, 1.8
 SPARSE_MOVE_GROWTH, SPARSE_TURN_GROWTH = 1.35, 2.2
-# A block is new if it has so many times more outside the basis than the blocks before: as a share of
-# its squares, and a little more than that, or in squares that would make a direction of the basis.
+# A block is new if it has so many times more outside the basis than the blocks before: as a share
+# of its squares, and a little more than that, or in squares that could be a direction of the basis.
 NEW_FACTOR = 2.0
 NEW_SHARE = 0.02
 # Squares outside others that are no direction of its own, of a row's; and rows that count as none.
