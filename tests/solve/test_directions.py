@@ -1,6 +1,7 @@
 """Bounds for single coefficients and predictions: never below the truth, and of some use."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -205,11 +206,11 @@ def test_the_form_is_that_of_the_matrix(seed, alpha):
     inverse = np.linalg.inv(S.T @ S / alpha + np.eye(12))
     unit = np.where(np.abs(vectors).max(axis=0) > 0, np.abs(vectors).max(axis=0), 1.0)
     true = unit * np.sqrt(np.einsum("dk,de,ek->k", vectors / unit, inverse, vectors / unit))
-    found = spectrum.form(lambda values: alpha / (values + alpha), vectors)
+    found = spectrum.form([lambda values: alpha / (values + alpha)], vectors)
     assert (found >= true * (1 - 1e-9)).all()
     np.testing.assert_allclose(found, true, rtol=1e-4, atol=1e-6)
-    units = spectrum.form(lambda values: alpha / (values + alpha), None)
-    each = spectrum.form(lambda values: alpha / (values + alpha), np.eye(12))
+    units = spectrum.form([lambda values: alpha / (values + alpha)], None)
+    each = spectrum.form([lambda values: alpha / (values + alpha)], np.eye(12))
     np.testing.assert_allclose(units, each, rtol=1e-6)
     np.testing.assert_allclose(units, np.sqrt(np.diagonal(inverse)), rtol=1e-4, atol=1e-6)
 
@@ -275,11 +276,12 @@ def test_a_known_distance_bounds_every_direction(seed, factor):
     rng = np.random.default_rng(seed)
     off, vectors = rng.standard_normal((20, 2)), rng.standard_normal((20, 5))
     energy = np.sqrt(np.einsum("dt,de,et->t", off, K + alpha * np.eye(20), off))
-    widths = by_distance(covariance, alpha, distance, energy, np.zeros(2))
-    assert len(widths) == 3
-    for width, q in itertools.product(widths, (None, vectors)):
-        true = np.abs(off if q is None else q.T @ off)
-        assert (true <= width.bound(q) * (1 + 1e-9)).all()
+    (width,) = by_distance(covariance, alpha, distance, energy, np.zeros(2))
+    assert len(width.inverses) == 3
+    for inverse, q in itertools.product(width.inverses, (None, vectors)):
+        true, alone = np.abs(off if q is None else q.T @ off), replace(width, inverses=[inverse])
+        assert (true <= alone.bound(q) * (1 + 1e-9)).all()
+        assert (width.bound(q) <= alone.bound(q)).all()
     assert by_distance(covariance, alpha, np.inf, energy, np.zeros(2)) == []
 
 

@@ -21,6 +21,8 @@ from ridgepass.sketch.tracked_covariance import MixedRows
 # Shares of the largest θ for which K + γI ⪰ θK̂ + (γ − θε)I says anything.
 SHARES = (0.9, 0.5, 0.1)
 
+Inverse = Callable[[Float64], Float64]
+
 
 @dataclass(frozen=True)
 class Spectrum:
@@ -55,42 +57,52 @@ class Spectrum:
         rows = MixedRows(covariance.rows, roots[:, None] * covariance.mix, covariance.columns)
         return cls(rows, np.where(roots > 0, covariance.squares, 0.0), covariance.unit)
 
-    def form(self, inverse: Callable[[Float64], Float64], vectors: Float64 | None) -> Float64:
-        """Return at least √(qᵀf(Λ)q) for columns q, or for each unit vector; f falls from f(0) on.
+    def form(self, inverses: Sequence[Inverse], vectors: Float64 | None) -> Float64:
+        """Return at least √(qᵀf(Λ)q) for columns q, or for each unit vector; the least of some f.
 
-        Outside V the eigenvalue is zero.
+        Each falls from f(0) on. Outside V the eigenvalue is zero.
         """
-        outside = float(inverse(np.zeros(1))[0])
-        less = outside - inverse(self.values)
-        unit: Float64 | float = 1.0
         if vectors is None:
             squares = np.ones(self.rows.parts[0].shape[1])
-            factors = np.sqrt(np.maximum(less, 0.0))[:, None]
-            mix = factors * np.asarray(self.rows.mix) / self.rows.unit
-            inside = mixed_column_squares(mix, self.rows.parts, self.rows.columns)
-        else:
-            unit = binary_scales(vectors)
-            squares = np.square(column_norms(vectors / unit))
-            inside = less @ np.square(self.rows.project(vectors / unit))
+            found = [self._root(f, squares, self._held(f)) for f in inverses]
+            return np.asarray(np.fmin.reduce(found))
+        unit = binary_scales(vectors)
+        vectors = vectors / unit
+        squares, along = np.square(column_norms(vectors)), np.square(self.rows.project(vectors))
+        found = [self._root(f, squares, self._less(f) @ along) for f in inverses]
+        return np.asarray(unit * np.fmin.reduce(found))
+
+    def _less(self, inverse: Inverse) -> Float64:
+        """Return f(0) − f(Λ)."""
+        return float(inverse(np.zeros(1))[0]) - inverse(self.values)
+
+    def _held(self, inverse: Inverse) -> Float64:
+        """Return qᵀ(f(0) − f(Λ))q for each unit vector."""
+        factors = np.sqrt(np.maximum(self._less(inverse), 0.0))[:, None]
+        mix = factors * np.asarray(self.rows.mix) / self.rows.unit
+        return mixed_column_squares(mix, self.rows.parts, self.rows.columns)
+
+    def _root(self, inverse: Inverse, squares: Float64, inside: Float64) -> Float64:
+        outside, less = float(inverse(np.zeros(1))[0]), self._less(inverse)
         largest = float(self.values.max(initial=0.0))
         little = np.divide(less, self.values, out=np.zeros_like(less), where=self.values > 0)
         terms = sum(part.shape[0] for part in self.rows.parts) + self.rows.parts[0].shape[1]
         doubt = 16 * self.unit * largest * float(little.max(initial=0.0))
         doubt += 4 * (terms + 8) * DOUBLE * outside
         found: Float64 = np.maximum(outside * squares - inside, 0.0) + doubt * squares
-        return unit * np.sqrt(np.minimum(found, outside * squares))
+        return np.sqrt(np.minimum(found, outside * squares))
 
 
 @dataclass(frozen=True)
 class Width:
-    """|q·(x̂ − x)| ≤ |q·centre| + size·√(qᵀf(Λ)q) + slack·‖q‖ for every target.
+    """|q·(x̂ − x)| ≤ |q·centre| + size·√(qᵀf(Λ)q) + slack·‖q‖ for every target and f.
 
     Attributes
     ----------
     spectrum : Spectrum
         Λ, and its directions.
-    inverse : callable
-        f.
+    inverses : sequence of callable
+        f, each of which will do.
     size, slack : ndarray of shape (n_targets,)
         What multiplies the root, and the length of q.
     centre : ndarray of shape (n_features, n_targets) or None
@@ -98,14 +110,14 @@ class Width:
     """
 
     spectrum: Spectrum
-    inverse: Callable[[Float64], Float64]
+    inverses: Sequence[Inverse]
     size: Float64
     slack: Float64
     centre: Float64 | None = None
 
     def bound(self, vectors: Float64 | None) -> Float64:
         """Return the bound for columns q, or for each unit vector: a row each."""
-        roots = self.spectrum.form(self.inverse, vectors)
+        roots = self.spectrum.form(self.inverses, vectors)
         lengths = np.ones(len(roots)) if vectors is None else column_norms(vectors)
         found = np.multiply.outer(roots, self.size) + np.multiply.outer(lengths, self.slack)
         if self.centre is not None:
@@ -147,7 +159,7 @@ def by_leverage(
     if covariance.loss_bound is None or ridge <= alpha / 2:
         return []
     spectrum, size = Spectrum.of(covariance), energy / math.sqrt(ridge)
-    return [Width(spectrum, lambda values: ridge / (values + ridge), size, slack)]
+    return [Width(spectrum, [lambda values: ridge / (values + ridge)], size, slack)]
 
 
 def by_distance(
@@ -161,12 +173,12 @@ def by_distance(
         return []
     spectrum, most = Spectrum.of(covariance), min(1.0, alpha / distance) if distance > 0 else 1.0
 
-    def inverse(share: float) -> Callable[[Float64], Float64]:
+    def inverse(share: float) -> Inverse:
         factor = share * most
         return lambda values: alpha / (factor * values + (alpha - factor * distance))
 
     size = energy / math.sqrt(alpha)
-    return [Width(spectrum, inverse(share), size, slack) for share in SHARES]
+    return [Width(spectrum, [inverse(share) for share in SHARES], size, slack)]
 
 
 def by_ellipsoid(
@@ -196,5 +208,5 @@ def by_ellipsoid(
     inside = spectrum.rows.project(rest / unit)
     inside *= (middle(spectrum.values) - outside)[:, None]
     centre = outside * rest + unit * spectrum.rows.lift(inside)
-    size = loss / 2 * spectrum.form(inverse, rest)
-    return [Width(spectrum, inverse, size, slack, start - centre)]
+    size = loss / 2 * spectrum.form([inverse], rest)
+    return [Width(spectrum, [inverse], size, slack, start - centre)]
