@@ -243,6 +243,9 @@ class TrackedCovariance:
         scaled[np.diag_indices_from(scaled)] += JITTER
         self._factor = _cholesky_factor(scaled)
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_last_division": None}  # what joblib cannot write
+
     @cached_property
     def squares(self) -> Float64:
         """YYᵀ."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -23,6 +24,9 @@ class TrackedSolver:
     def __init__(self, covariance: TrackedCovariance, cross: Float64) -> None:
         self.covariance = covariance
         self.exact_cross = self.cross = cross
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "_solve"}
 
     def solve(self, alphas: Sequence[float]) -> Float64:
         """Return coefficients of shape (n_alphas, n_features, n_targets)."""
