@@ -541,8 +541,8 @@ class TrackedSubspace(Sketch):
     def _is_new(self, outside: float, mass: float, n_rows: int) -> bool:
         """Whether so many rows have far more outside the basis than those before.
 
-        ``mass`` are their squares and ``outside`` is the share of them that lies there. A few giant
-        rows, as heavy-tailed data has, hardly show in a share that is large anyway.
+        ``mass`` are their squares and ``outside`` is the share of them that lies there. The share
+        alone does not tell: a few giant rows of heavy-tailed data change a large one only a little.
         """
         if outside > NEW_FACTOR * self.outside + NEW_SHARE:
             return True
@@ -643,8 +643,8 @@ class TrackedSubspace(Sketch):
         else:
             turn = self._turn_to(block, products, known)
         learns = block is None and self.n_rows >= self.due_share
-        measures = learns or (block is None and self.share > 0)
-        kept = np.empty(self.n_features) if measures else None
+        renews = block is None and self.share > 0
+        kept = np.empty(self.n_features) if learns or renews else None
         self.middle = turn.carry_out(self.basis, self.image, known.tails, kept)
         self._postpone_turn(0 if block is None else block.n_rows)
         if kept is not None and learns:
@@ -708,7 +708,7 @@ class TrackedSubspace(Sketch):
         self._set_outside_shares(kept)
 
     def _measure_outside_shares(self) -> None:
-        """Set the same after a turn to a block, of whose random sums nothing can be taken off."""
+        """Set the same after a turn to a block: the turn knows only random sums of its rows."""
         if self.share > 0:
             self._set_outside_shares(self.diagonal - self.known(rough=True, fresh=True).left_out)
 

@@ -576,7 +576,7 @@ class TrackedCovariance:
             self._last_division = last
         return last[1]
 
-    def _with_scalar_tail(self, gamma: float, tail: float) -> Solve:
+    def _with_scalar_tail(self, gamma: float, tail: float) -> Callable[..., Float64]:
         """Eliminate all but z = a + M⁻¹Fu, where δ = Ωᵀa + u with Ωu = 0, and F = Y − MΩ.
 
         With ρ = τ + γ and κ = γ/ρ: ((1 − κ)M² + γM + κYYᵀ)z = (1 − κ)MΩr + κYr. Ωr and Yr may be
