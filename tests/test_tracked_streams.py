@@ -612,7 +612,7 @@ def test_a_merger_of_any_sizes_is_near_what_one_stream_gives(d, sizes, standardi
     any_diagonal = any(stream._state.sketch.share > 0 for stream in streams)
     found = left.merge(right).solve(alpha)
     # With one direction left out a scalar tail knows it exactly, and a diagonal by chance.
-    slack = 1e-2 if d == 5 and any_diagonal else 1e-9
+    slack = (1e-2 if standardize else 1e-3) if d == 5 and any_diagonal else 1e-9
     assert norm(found - exact) <= 5 * norm(one - exact) + slack * norm(exact)
     scale = 1.0 if left.scale is None else left.scale
     for confidence in (1.0, 1 - 1e-6):

@@ -267,7 +267,7 @@ def test_uneven_columns_take_few_passes_whatever_the_method(method, is_sparse, o
             model.refine([(rows, b)], alpha, passes=8)
         assert (model.refinement.diagonal is None) == without
         errors[without] = norm(model.solve(alpha) - exact) / norm(exact)
-    assert errors[False] < (0.5 if method == "2lfd" else 0.1) * errors[True]
+    assert errors[False] < (0.3 if method == "2lfd" else 0.1) * errors[True]
     scale = 2.0 if "feature_scale" in options else 1.0
     centred = A - A.mean(axis=0) if "fit_intercept" in options else A
     diagonal = np.square(centred / scale).sum(axis=0)
