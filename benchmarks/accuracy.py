@@ -188,6 +188,8 @@ def of_certificates(
     small = [errors for errors in found if errors.coef < SMALL_ERROR]
     what = f"certified ‖x̂ − x‖/‖x‖, {runs}, {len(small)} with an error below {SMALL_ERROR:g}: most"
     yield Figure(what, max((errors.bound for errors in small), default=0.0), largest)
+    what = f"certified relative error, {runs}, {len(small)} of them: most"
+    yield Figure(what, max((errors.relative for errors in small), default=0.0), largest)
     ratios = [errors.estimate / errors.coef for errors in found]
     for name, share in (("least", 0.0), ("median", 0.5), ("most", 1.0)):
         what = f"estimate / coefficient error, {runs}: {name}"

@@ -195,7 +195,7 @@ def test_bounds_of_streams_fail_as_often_as_they_say_at_most(method):
     A, b, _ = make_rows(150)
     K, c, n_draws, doubt = A.T @ A, A.T @ b[:, :1], 100, 0.2
     exact = np.linalg.solve(K + 20.0 * np.eye(12), c)
-    short, far, below, long = 0, 0, 0, 0
+    short, far, below, near = 0, 0, 0, 0
     for seed in range(n_draws):
         stream = RidgeStream(method, sketch_size=4, probes=6, probe_seed=seed).update(A, b[:, :1])
         query, coef = stream._query(), stream.solve(20.0)
@@ -203,7 +203,9 @@ def test_bounds_of_streams_fail_as_often_as_they_say_at_most(method):
         rest = query.solver.exact_cross - 20.0 * coef
         short += query.probed(20.0, rest, coef, np.zeros(1)).bound(doubt).item() < true
         wrong = np.abs(coef - exact)
-        long += query.least_length(20.0, coef, doubt).item() > np.linalg.norm(exact)
+        error = np.linalg.norm(wrong, axis=0)
+        relative = query.relative_bound(20.0, coef, error, doubt)
+        near += relative.item() < error.item() / np.linalg.norm(exact)
         proof = stream.certificate(20.0, 1 - doubt)
         below += bool((wrong > proof.coefficient_bounds().T).any())
         if method == "tracked":
@@ -213,21 +215,25 @@ def test_bounds_of_streams_fail_as_often_as_they_say_at_most(method):
     assert short <= high
     assert far <= high
     assert below <= high
-    assert long <= high
+    assert near <= high
     if method != "tracked":  # whose choice of the tail is paid for
         assert low <= short
 
 
 @pytest.mark.parametrize("factor", [1.0, 1e-120, 1e120])
-def test_how_long_exact_ridge_is_at_least(factor):
+@pytest.mark.parametrize("method", ["tracked", "rfd"])
+def test_a_relative_bound_needs_no_length_of_exact_ridge(factor, method):
     A, b, _ = make_rows(500, 40)
-    stream = RidgeStream("tracked", sketch_size=30, probes=24).update(A * factor, b)
+    stream = RidgeStream(method, sketch_size=30, probes=24).update(A * factor, b)
     alpha = 50.0 * factor**2
     exact = np.linalg.solve(A.T @ A + 50.0 * np.eye(40), A.T @ b) / factor
-    lengths = np.linalg.norm(exact, axis=0)
-    found = stream._query().least_length(alpha, stream.solve(alpha), 1e-6)
-    assert (found <= lengths).all()
-    assert (found >= 0.5 * lengths).all()
+    coef, lengths = stream.solve(alpha), np.linalg.norm(exact, axis=0)
+    errors = np.linalg.norm(coef - exact, axis=0)
+    for absolute in (errors, 0.5 * lengths, lengths, 100 * lengths, np.full(2, np.inf)):
+        found = stream._query().relative_bound(alpha, coef, absolute, 1e-6)
+        assert (found >= errors / lengths).all()
+        assert (found <= 2 * absolute / lengths).all()
+        assert (found <= 2).all()  # a bound that says nothing is one nevertheless
 
 
 def test_after_a_further_pass_the_measured_residual_takes_over():

@@ -22,7 +22,7 @@ from ridgepass.probes import Probes
 from ridgepass.scaling import Rescaling
 from ridgepass.sketch import Dense, LowRank, Sketch, TrackedCovariance
 from ridgepass.solve import Certificate, DenseSolver, Solver, error_bounds, factorise
-from ridgepass.solve.bounds import over, sum_rounding
+from ridgepass.solve.bounds import Bounds, over, relative_to_exact, sum_rounding
 from ridgepass.solve.directions import Width, Widths, by_distance, by_ellipsoid, by_leverage
 from ridgepass.solve.worst_case import known
 from ridgepass.state import State
@@ -226,15 +226,10 @@ class Query:
         rests_on = "exact" if isinstance(self.solver, DenseSolver) else "sketch"
         rest = self.solver.exact_cross - alpha * coef
         probed = self.probed(alpha, rest, coef, self.cross_error)
-        certain = absolute, relative, energy
-        if probed is not None and confidence < 1.0:
-            residual = probed.bound(RESIDUAL_DOUBT * (1.0 - confidence))
-            absolute = np.fmin(absolute, residual / alpha)
-            least = self.least_length(alpha, coef, LENGTH_DOUBT * (1.0 - confidence))
-            relative = np.fmin(relative, over(absolute, np.fmax(norms - absolute, least)))
-            energy = np.fmin(energy, residual / math.sqrt(alpha))
-        by_probes = any_less((absolute, relative, energy), certain)
-        rests_on = "probes" if any_less([absolute], certain[:1]) else rests_on
+        certain = Bounds(absolute, relative, energy)
+        found = self.improved(certain, alpha, coef, probed, confidence)
+        absolute, relative, energy = found
+        rests_on = "probes" if (absolute < certain.absolute).any() else rests_on
         lost = self.lost_coefs(len(coef), self.scale)
         by_units = np.zeros_like(norms)
         if self.scale_error > 0:  # exact ridge has exact scales, and is another in the model's
@@ -262,13 +257,39 @@ class Query:
             offset=known(offset) + np.where(self.target_mass > 0, underflow(len(coef) + 8), 0.0),
             rounding=(len(coef) + 8) * DOUBLE * norms + lost,
             n_features=len(coef),
-            confidence=confidence if by_probes else 1.0,
+            confidence=confidence if found.is_less(certain) else 1.0,
             rests_on=rests_on,
             estimate=estimate,
             relative_estimate=relative_estimate,
             widths=Widths(widths, unchanged),
             remark=self.remark,
         )
+
+    def improved(
+        self,
+        certain: Bounds,
+        alpha: float,
+        coef: Float64,
+        probed: "Probed | None",
+        confidence: float,
+        *,
+        in_units: bool = True,
+    ) -> Bounds:
+        """Return the least bounds that hold with a confidence, given those that are certain.
+
+        ``probed`` is what probes say of the residual, if anything. ``in_units`` tells whether the
+        coefficients are in the units of this query: exact ridge is another in others.
+        """
+        if probed is None or confidence == 1.0:
+            return certain
+        doubt = 1.0 - confidence
+        residual = probed.bound(RESIDUAL_DOUBT * doubt)
+        absolute = np.fmin(certain.absolute, residual / alpha)
+        relative = np.fmin(certain.relative, over(absolute, column_norms(coef) - absolute))
+        if in_units:
+            found = self.relative_bound(alpha, coef, absolute, LENGTH_DOUBT * doubt)
+            relative = np.fmin(relative, found)
+        return Bounds(absolute, relative, np.fmin(certain.energy, residual / math.sqrt(alpha)))
 
     def _estimate(self, alpha: float, coef: Float64, probed: "Probed | None") -> Float64 | None:
         """Estimate ‖x̂ − x‖ for every target; None if nothing measures it.
@@ -308,24 +329,47 @@ class Query:
         moved = self.moved if moved is None else max(moved, self.moved)
         return Probed(self, found, coef, rest, rest_error, moved)
 
-    def least_length(self, alpha: float, coef: Float64, doubt: float) -> Float64:
-        """Return at most the length of exact ridge x, but with probability ``doubt``.
+    @np.errstate(over="ignore", invalid="ignore", divide="ignore")  # NaN bounds nothing
+    def relative_bound(
+        self, alpha: float, coef: Float64, absolute: Float64, doubt: float
+    ) -> Float64:
+        """Return at least ‖x̂ − x‖/‖x‖, x being exact ridge, but with probability ``doubt``.
 
-        For any v, ‖x‖·‖(K + γI)v‖ ≥ x·(K + γI)v = c·v. For v = (K̂ + γI)⁻¹x̂ that is nearly ‖x̂‖²,
-        and probes tell how far (K + γI)v is from x̂. ``coef`` is x̂, or any that does not depend on
-        the probes.
+        For any v, x·(K + γI)v = c·v. For v near (K + γI)⁻¹x̂ probes tell how far (K + γI)v is from
+        x̂, and so how x lies to x̂.
+
+        Parameters
+        ----------
+        alpha : float
+            The ridge parameter.
+        coef : ndarray of shape (n_features, n_targets)
+            x̂, or any that does not depend on the probes.
+        absolute : ndarray of shape (n_targets,)
+            At least ‖x̂ − x‖.
+        doubt : float
+            Between zero and one.
         """
-        # Times γ over a power of two near x̂, so that v is in range.
-        images = alpha * (coef / binary_scales(coef))
-        vectors = self.solver.corrector(alpha)(images)
-        norms, lengths, cross = column_norms(images), column_norms(vectors), self.solver.exact_cross
+        # x̂ over a power of two near it, and times γ, so that v is in range.
+        units, cross = binary_scales(coef), self.solver.exact_cross
+        images = alpha * (coef / units)
+        vectors = self.solver.solve_for(alpha, images)
+        norms = column_norms(images)
+        # So long that c·v is ‖x̂‖², as it would be for x̂ = x: what is left is then smallest.
+        along = np.einsum("dt,dt->t", cross, vectors)
+        wanted = norms * (norms / alpha) * units
+        vectors = vectors * np.where(along > 0, wanted / along, 1.0)
+        lengths, summing = column_norms(vectors), (len(coef) + 8) * DOUBLE
         error = 4 * DOUBLE * (norms + alpha * lengths)
         probed = self.probed(alpha, images - alpha * vectors, vectors, error)
         assert probed is not None
-        most = norms + probed.bound(doubt)
-        error = self.cross_error + (len(coef) + 8) * DOUBLE * column_norms(cross)
-        along = np.einsum("dt,dt->t", cross, vectors) - lengths * error
-        return np.where(np.isfinite(most), np.maximum(over(along, most), 0.0), 0.0)
+        error = self.cross_error + summing * column_norms(cross)
+        along = (np.einsum("dt,dt->t", cross, vectors) - lengths * error) / units
+        return relative_to_exact(
+            absolute / units,
+            (1 + summing) * norms / alpha,
+            along / alpha,
+            probed.bound(doubt) / alpha,
+        )
 
     def distance(self, doubt: float) -> float:
         """Return at least ‖AᵀA − K̂‖₂ but with probability ``doubt``, K̂ being the tracked one.
@@ -500,11 +544,6 @@ class Probed:
     def _probes(self) -> Probes:
         assert self.query.probes is not None
         return self.query.probes
-
-
-def any_less(bounds: Sequence[Float64], others: Sequence[Float64]) -> bool:
-    """Whether any bound of any target is less than the other."""
-    return any((one < other).any() for one, other in zip(bounds, others, strict=True))
 
 
 def check_range(found: Float64) -> None:

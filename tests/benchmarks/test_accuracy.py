@@ -33,11 +33,12 @@ def test_the_report(measured):
 
 
 def test_what_is_certified_is_judged_where_the_error_is_small():
-    found = [Errors(0.1, 1.0, bound, 9.0, 9.0, 9.0, 0.1) for bound in (0.2, 0.3, 0.9)]
+    found = [Errors(0.1, 1.0, bound, 2 * bound, 9.0, 9.0, 0.1) for bound in (0.2, 0.3, 0.9)]
     found.append(Errors(0.5, 1.0, 5.0, 9.0, 9.0, 9.0, 0.1))  # too large to be judged by one
-    middle, largest, *estimates = accuracy.of_certificates(found, "here", 4.0, 1.0)
+    middle, largest, relative, *estimates = accuracy.of_certificates(found, "here", 4.0, 1.0)
     assert (middle.measured, largest.measured) == (pytest.approx(6.0), 0.9)
-    assert (middle.met, largest.met) == (False, True)
+    assert relative.measured == 1.8
+    assert (middle.met, largest.met, relative.met) == (False, True, False)
     assert all(figure.target is None for figure in estimates)
 
 

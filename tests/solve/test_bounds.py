@@ -12,7 +12,7 @@ from ridgepass import RidgeStream
 from ridgepass.sketch import LowRank
 from ridgepass.sketch.legacy import AnchoredCovariance
 from ridgepass.solve import LowRankSolver, TrackedSolver, error_bounds
-from ridgepass.solve.bounds import by_lengths
+from ridgepass.solve.bounds import by_lengths, relative_to_exact
 from streams import METHODS, split_points
 
 FACTORS = (1e-9, 1e-6, 1e-3, 1.0, 1e3, 1e6)
@@ -314,3 +314,36 @@ def test_rfd_is_certified_below_one_up_to_rounding_for_any_alpha(alpha, dtype):
     A = np.random.default_rng(0).standard_normal((1000, 60))
     model = RidgeStream("rfd", sketch_size=4, dtype=dtype).update(A, A[:, 0])
     assert model.certificate(alpha).relative <= 1.0001
+
+
+@given(
+    st.integers(0, 2**32 - 1),
+    st.floats(1e-3, 10),
+    st.sampled_from([0.0, 1e-6, 0.1, 0.5, 1.0, 3.0]),
+    st.sampled_from([1.0, 1.01, 2.0, 100.0, np.inf]),
+)
+@settings(deadline=None)
+def test_a_relative_bound_holds_for_every_x_it_allows(seed, size, spread, looseness):
+    rng = np.random.default_rng(seed)
+    x = rng.standard_normal(3)
+    near = x + size * rng.standard_normal(3)
+    error, length = np.linalg.norm(near - x), np.linalg.norm(x)
+    along = x @ near + spread * length * rng.uniform(-1, 1)  # so that x·x̂ ≥ along − spread·‖x‖
+    given = (looseness * error, np.linalg.norm(near), along, spread)
+    found = relative_to_exact(*(np.array([number]) for number in given))
+    assert found >= (1 - 1e-9) * error / length
+
+
+@pytest.mark.parametrize("spread", [0.0, 0.05, 0.3, 0.8])
+@pytest.mark.parametrize("absolute", [0.01, 0.3, 1.0, 5.0])
+def test_no_smaller_relative_bound_would_do(spread, absolute):
+    """In the plane of x̂ = (1, 0), over all x that are possible."""
+    lengths, angles = np.meshgrid(np.linspace(1e-3, 8, 4000), np.linspace(0, np.pi, 2000))
+    along = 1.0
+    errors = np.sqrt(1 + lengths**2 - 2 * lengths * np.cos(angles))
+    possible = (errors <= absolute) & (lengths * np.cos(angles) >= along - spread * lengths)
+    worst = (errors / lengths)[possible].max()
+    given = (np.array([number]) for number in (absolute, 1.0, along, spread))
+    found = relative_to_exact(*given).item()
+    simple = absolute / (1 - absolute) if absolute < 1 else np.inf  # as ‖x‖ ≥ ‖x̂‖ − absolute
+    assert worst <= min(found, simple) <= 1.02 * max(worst, 1e-3)

@@ -8,19 +8,12 @@ from functools import partial
 import numpy as np
 
 from ridgepass.kernels import TINY, Float64, binary_scales, column_norms, underflow
-from ridgepass.query import (
-    DISTANCE_DOUBT,
-    LENGTH_DOUBT,
-    RESIDUAL_DOUBT,
-    Probed,
-    Query,
-    any_less,
-)
+from ridgepass.query import DISTANCE_DOUBT, Probed, Query
 from ridgepass.refining.refined import Refined, Refinement
 from ridgepass.refining.sums import UNIT
 from ridgepass.sketch import LowRank, TrackedCovariance
 from ridgepass.solve import Certificate, by_residual, error_bounds
-from ridgepass.solve.bounds import over
+from ridgepass.solve.bounds import Bounds, over
 from ridgepass.solve.directions import Width, Widths, by_distance, by_leverage
 from ridgepass.solve.worst_case import known
 
@@ -81,17 +74,10 @@ def certify(
     # What the first pass knows holds for any coefficients; of the exact method it knows all.
     absolute, relative = np.fmin(absolute, first[0]), np.fmin(relative, first[1])
     probed = _probed(query, means, found, residual_error, moved)
-    certain = absolute, relative, energy
-    if probed is not None and confidence < 1.0:
-        left = probed.bound(RESIDUAL_DOUBT * (1.0 - confidence))
-        absolute, energy = np.fmin(absolute, left / alpha), np.fmin(energy, left / np.sqrt(alpha))
-        least = norms - absolute
-        if means.scale is None:  # else exact ridge is another in the first pass's units
-            length = query.least_length(alpha, coef, LENGTH_DOUBT * (1.0 - confidence))
-            least = np.fmax(least, length)
-        relative = np.fmin(relative, over(absolute, least))
-    by_probes = any_less((absolute, relative, energy), certain)
-    rests_on = "probes" if any_less([absolute], certain[:1]) else "passes"
+    certain, in_units = Bounds(absolute, relative, energy), means.scale is None
+    bounds = query.improved(certain, alpha, coef, probed, confidence, in_units=in_units)
+    absolute, relative, energy = bounds
+    rests_on = "probes" if (absolute < certain.absolute).any() else "passes"
     # Of the sum that each pass adds to, and of going to original units and back.
     rounding = (4 * found.passes * UNIT + scale_error) * norms
     lost = query.lost_coefs(len(coef), scale)
@@ -135,7 +121,7 @@ def certify(
         n_features=len(coef),
         passes=found.passes,
         widths=Widths(widths, unchanged),
-        confidence=confidence if by_probes else 1.0,
+        confidence=confidence if bounds.is_less(certain) else 1.0,
         rests_on=rests_on,
         estimate=estimate,
         relative_estimate=relative_estimate,

@@ -1,5 +1,7 @@
 """Two ways to bound the distance of a solution from exact ridge."""
 
+from typing import NamedTuple
+
 import numpy as np
 
 from ridgepass.kernels import Float64, binary_scales, column_norms, unit_roundoff
@@ -8,6 +10,18 @@ from ridgepass.solve.dense import DenseSolver
 from ridgepass.solve.low_rank import LowRankSolver
 from ridgepass.solve.tracked import TrackedSolver
 from ridgepass.solve.worst_case import known, worst_case
+
+
+class Bounds(NamedTuple):
+    """Of ‖x̂ − x‖, of ‖x̂ − x‖/‖x‖ and of √((x̂ − x)·(K + γI)(x̂ − x)), for every target."""
+
+    absolute: Float64
+    relative: Float64
+    energy: Float64
+
+    def is_less(self, other: "Bounds") -> bool:
+        """Whether any bound of any target is less than the other's."""
+        return any(bool((one < two).any()) for one, two in zip(self, other, strict=True))
 
 
 def error_bounds(
@@ -155,6 +169,26 @@ def _loud(covariance: LowRank, alpha: float, rest: Float64, start: Float64) -> F
     unit = binary_scales(residual)
     images = roots * covariance.project(residual / unit)
     return unit * covariance.lift(roots * (images / (squares + alpha)[:, None]))
+
+
+def relative_to_exact(
+    absolute: Float64, norms: Float64, along: Float64, spread: Float64
+) -> Float64:
+    """Bound ‖x̂ − x‖/‖x‖, given ‖x̂ − x‖ ≤ ``absolute`` and x·x̂ ≥ ``along`` − ``spread``·‖x‖.
+
+    ``norms`` is ‖x̂‖. Write X for ‖x‖. The second inequality makes X at least
+    along/(norms + spread), and ‖x̂ − x‖² at most X² + 2·spread·X − D with D = 2·along − norms².
+    Over X² that grows up to X = D/spread, and absolute²/X² falls: the bound is where they meet,
+    and near one if ``absolute`` says nothing.
+    """
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        known_along = 2 * along - np.square(norms)
+        summed = np.square(absolute) + known_along
+        meeting = summed / (spread + np.sqrt(np.square(spread) + summed))
+        most = np.sqrt(1 + np.square(spread) / known_along)
+        met = np.where(meeting * spread <= known_along, over(absolute, meeting), most)
+        plain = over(absolute, over(along, norms + spread))
+        return np.fmin(plain, np.where(known_along > 0, met, np.inf))
 
 
 def over(above: Float64, below: Float64) -> Float64:

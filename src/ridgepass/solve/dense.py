@@ -36,6 +36,10 @@ class DenseSolver:
         factor = self._factorised(self._covariance(), alpha)
         return lambda given: np.asarray(lapack.dpotrs(factor, given, lower=1)[0])
 
+    def solve_for(self, alpha: float, vectors: Float64) -> Float64:
+        """Return v with (AᵀA + alpha·I)v near each of the vectors."""
+        return self.corrector(alpha)(vectors)
+
     def correctors(self, alphas: Sequence[float]) -> list[Callable[[Float64], Float64]]:
         """Return the same for each of several alphas, which share one decomposition."""
         values, vectors = self._decomposed()

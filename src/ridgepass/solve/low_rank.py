@@ -53,6 +53,10 @@ class LowRankSolver:
         ridges = [alpha + shift]
         return lambda vectors: self._solve(vectors, self._project(vectors), ridges)[0]
 
+    def solve_for(self, alpha: float, vectors: Float64) -> Float64:
+        """Return v with (AᵀA + alpha·I)v near each of the vectors."""
+        return self.corrector(alpha)(vectors)
+
     def corrector_with_diagonal(
         self, alpha: float, diagonal: Float64
     ) -> Callable[[Float64], Float64]:

@@ -40,6 +40,10 @@ class TrackedSolver:
         """Return what multiplies by (K̂ + alpha·I)⁻¹, to precondition by."""
         return self.covariance.inverse(alpha)
 
+    def solve_for(self, alpha: float, vectors: Float64) -> Float64:
+        """Return v with (K + alpha·I)v near each of the vectors, as many as there are targets."""
+        return self.covariance.solving(vectors)(alpha)
+
     def tail(self) -> float:
         """Return the least that K̂ has in any direction outside the basis."""
         return float(np.min(self.covariance.tails))
