@@ -1,6 +1,7 @@
 import json
 
 import numpy as np
+import pandas as pd
 from command import complaint, run_well, summary
 from tables import make_frame
 
@@ -68,3 +69,20 @@ def test_inspect_tells_rows_columns_and_quality(tmp_path):
     other = json.loads(run_well("inspect", "m.ridge", "--alpha", "77", "--json", cwd=tmp_path))
     assert other["alpha"] == 77
     assert other["training_r2"] < facts["training_r2"]
+
+
+def test_inspect_certifies_with_another_confidence(tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((2000, 40)) * np.exp(-np.arange(40) / 8)
+    frame = pd.DataFrame(X, columns=[f"x{i}" for i in range(40)]).assign(y=X.sum(axis=1))
+    frame.to_parquet(tmp_path / "rows.parquet")
+    options = ["--target", "y", "--method", "tracked", "--sketch-size", "12", "-o", "m.ridge"]
+    run_well("fit", "rows.parquet", *options, cwd=tmp_path)
+    usual, half, certain = (
+        json.loads(run_well("inspect", "m.ridge", "--json", *more, cwd=tmp_path))
+        for more in ([], ["--confidence", "0.5"], ["--confidence", "1"])
+    )
+    assert half["certified_error"] < usual["certified_error"] < certain["certified_error"]
+    assert [one["confidence"] for one in (usual, half, certain)] == [1 - 1e-6, 0.5, 1.0]
+    said = complaint("inspect", "m.ridge", "--confidence", "2", cwd=tmp_path)
+    assert "confidence=2: pass a number" in said

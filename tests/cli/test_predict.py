@@ -6,7 +6,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
-from command import COMMAND, ridgepass, run_well
+from command import COMMAND, complaint, ridgepass, run_well
 from sklearn.datasets import dump_svmlight_file
 from sklearn.linear_model import Ridge
 from tables import ALPHA, WRITERS, dense, exact, make_frame
@@ -194,3 +194,8 @@ def test_a_trained_model_goes_on_in_python(trained):
     model.partial_fit(named, frame["price"], frame["weight"])
     both = pd.concat([make_frame(), frame])
     np.testing.assert_allclose(model.coef_, exact(both).coef_, rtol=1e-9)
+
+
+def test_a_confidence_without_bounds_is_refused(trained):
+    said = complaint("predict", "m.ridge", "train.parquet", "--confidence", "0.9", cwd=trained)
+    assert "add --bounds" in said

@@ -23,7 +23,7 @@ from ridgepass.cli.options import (
     split_categories,
     split_names,
 )
-from ridgepass.cli.show import say
+from ridgepass.cli.show import CONFIDENCE, say
 from ridgepass.validation import as_confidence
 
 _LONGEST = 2000  # characters of an error
@@ -189,7 +189,7 @@ def predict(
     *,
     output: Annotated[str | None, Parameter(alias="-o")] = None,
     bounds: Flag = False,
-    confidence: float = 1 - 1e-6,
+    confidence: float | None = None,
     keep: Many = (),
     alpha: float | None = None,
     nulls: Nulls | None = None,
@@ -211,7 +211,8 @@ def predict(
     bounds
         Add the columns lower and upper: the certified interval around exact ridge's prediction.
     confidence
-        The least probability that these hold with; 1 for what is certain alone.
+        The least probability that these hold with, all but one in a million by default; 1 for what
+        is certain alone.
     keep
         Columns of the data to copy to the output, such as a key.
     alpha
@@ -227,12 +228,14 @@ def predict(
     """
     from ridgepass.cli.predict import predict as run_predict
 
+    if confidence is not None and not bounds:
+        raise ValueError("--confidence is about bounds, and none are asked for: add --bounds")
     run_predict(
         model,
         sources(data),
         None if output in (None, DASH) else output,
         bounds=bounds,
-        confidence=as_confidence(confidence),
+        confidence=CONFIDENCE if confidence is None else as_confidence(confidence),
         keep=split_names(keep),
         alpha=alpha,
         nulls=nulls,
@@ -261,7 +264,14 @@ def merge(models: Data, /, *, output: Output, json: Flag = False) -> None:
 
 
 @app.command(help_epilogue=examples.INSPECT)
-def inspect(models: Data, /, *, alpha: float | None = None, json: Flag = False) -> None:
+def inspect(
+    models: Data,
+    /,
+    *,
+    alpha: float | None = None,
+    confidence: float = CONFIDENCE,
+    json: Flag = False,
+) -> None:
     """Say what model files hold, and how good they are.
 
     Parameters
@@ -270,12 +280,14 @@ def inspect(models: Data, /, *, alpha: float | None = None, json: Flag = False) 
         Model files or checkpoints.
     alpha
         Look at another alpha than the model's.
+    confidence
+        The least probability that the certified error holds with; 1 for what is certain alone.
     json
         Print JSON.
     """
     from ridgepass.cli.models import inspect as run_inspect
 
-    run_inspect(models, alpha=alpha, as_json=json)
+    run_inspect(models, alpha=alpha, confidence=as_confidence(confidence), as_json=json)
 
 
 @app.command(help_epilogue=examples.DEMO)

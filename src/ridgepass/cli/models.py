@@ -60,9 +60,9 @@ def _real(path: str) -> str:
     return os.path.realpath(path)
 
 
-def inspect(paths: Sequence[str], *, alpha: float | None, as_json: bool) -> None:
+def inspect(paths: Sequence[str], *, alpha: float | None, confidence: float, as_json: bool) -> None:
     """Say what model files hold."""
-    found = [_facts(path, alpha) for path in paths]
+    found = [_facts(path, alpha, confidence) for path in paths]
     if as_json:
         print_json(found[0] if len(found) == 1 else found)
         return
@@ -82,14 +82,14 @@ def inspect(paths: Sequence[str], *, alpha: float | None, as_json: bool) -> None
         print_table(lines, title=facts["path"])
 
 
-def _facts(path: str, alpha: float | None) -> dict[str, Any]:
+def _facts(path: str, alpha: float | None, confidence: float) -> dict[str, Any]:
     check_paths([path])
     stored = read(path)
     model = stored.model if alpha is None else stored.model.at(alpha)
     note = read_note(path, stored.notes[NOTE]) if NOTE in stored.notes else None
     return {
         "path": path,
-        **description(model),
+        **description(model, confidence),
         "columns": _columns(model._trained().columns),
         "file_bytes": stored.n_bytes,
         "format_version": stored.version,

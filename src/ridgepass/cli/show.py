@@ -80,7 +80,7 @@ def as_certified(worst: float | None) -> float | None:
     return worst if worst is not None and np.isfinite(worst) else None
 
 
-def proven(model: Any, confidence: float = CONFIDENCE) -> dict[str, Any]:
+def proven(model: Any, confidence: float) -> dict[str, Any]:
     """Return what a model knows of its error, the largest of its targets, as plain data."""
     proof = model.certificate(confidence=confidence)
     estimate = proof.relative_estimate
@@ -117,7 +117,7 @@ def passes_of(model: Any) -> int:
     return passes
 
 
-def description(model: Any) -> dict[str, Any]:
+def description(model: Any, confidence: float = CONFIDENCE) -> dict[str, Any]:
     """Return what a model is and how good, as plain data."""
     learned = model._trained()
     described = learned.columns or {}
@@ -130,7 +130,7 @@ def description(model: Any) -> dict[str, Any]:
         "method": model.method_,
         "sketch_size": None if model.method_ == "exact" else model.sketch_size_,
         "alpha": model._alpha_in_use(),
-        **proven(model),
+        **proven(model, confidence),
         "passes": passes_of(model),
         "training_r2": None if score is None or not np.isfinite(score) else score,
         "intercept": learned.settings.fit_intercept,

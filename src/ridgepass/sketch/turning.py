@@ -157,10 +157,10 @@ class _Walk:
     def _put(
         self, span: slice, turned: Rows, image: Rows, factors: Rows, kept: Float64 | None
     ) -> None:
-        image += factors[:, None] * turned
-        if self.new is not None:
-            image -= self._product(self.taken, self.new.rows[:, span])
         if kept is not None:
             kept[span] = self.values @ np.square(turned)
         self.basis[:, span] = turned
-        self.image[:, span] = image
+        turned *= factors[:, None]
+        if self.new is not None:
+            turned -= self._product(self.taken, self.new.rows[:, span])
+        np.add(turned, image, out=self.image[:, span])
