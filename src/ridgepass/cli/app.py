@@ -23,7 +23,8 @@ from ridgepass.cli.options import (
     split_categories,
     split_names,
 )
-from ridgepass.cli.show import CONFIDENCE, say
+from ridgepass.cli.show import say
+from ridgepass.query import CONFIDENCE
 from ridgepass.validation import as_confidence
 
 _LONGEST = 2000  # characters of an error
