@@ -236,6 +236,19 @@ def test_a_relative_bound_needs_no_length_of_exact_ridge(factor, method):
         assert (found <= 2).all()  # a bound that says nothing is one nevertheless
 
 
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("method", ["rp", "cs"])
+def test_coefficients_that_are_too_short_or_too_long_have_a_relative_bound(method, seed):
+    """A v that solves (K + γI)v = x̂ must not be stretched then."""
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((900, 3))
+    b = A @ [1.0, 2.0, 3.0]
+    stream = RidgeStream(method, sketch_size=30, seed=seed, probes=24).update(A, b)
+    exact, found = np.linalg.solve(A.T @ A + 1e6 * np.eye(3), A.T @ b), stream.solve(1e6)
+    error = np.linalg.norm(found - exact) / np.linalg.norm(exact)
+    assert error <= stream.certificate(1e6).relative <= 3 * error
+
+
 def test_after_a_further_pass_the_measured_residual_takes_over():
     A, b, _ = make_rows()
     stream = RidgeStream("rp", sketch_size=4, probes=24).update(A, b)

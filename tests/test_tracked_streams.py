@@ -114,10 +114,11 @@ class Reading:
     def turn(self, X=None):
         n_more, target = 0, self.low()
         if X is not None:
-            n_more, most = len(X), max(self.size // 2, 64)
+            n_more, most = len(X), max(self.size, 64)
             if len(X) > most:
                 rng = np.random.Generator(np.random.Philox(self.n))
-                X = rng.choice([-1.0, 1.0], (most, len(X))) / np.sqrt(most) @ X
+                sums = rng.choice([-1.0, 1.0], (most, len(X))) / np.sqrt(most) @ X
+                X = np.linalg.qr(X @ sums.T)[0].T @ X
             target = target + X.T @ X
             self.n_new += 1
         values, V = self.leading(target)
@@ -130,16 +131,17 @@ class Reading:
         elif X is None:
             self.set_outside_shares((V * values) @ V.T)
 
-    def steps(self, gamma, c):
-        """The exact line search along the starting points."""
-        below = (self.w * (self.h + gamma * self.w)).sum(axis=0)
-        along = (self.w * c).sum(axis=0)
-        return np.divide(along, below, out=np.zeros_like(below), where=below > 0)
+    def steps(self, gamma, c, fresh):
+        """The t for which c − t(h + γw) is shortest outside Ω, divided by the tail and γ."""
+        ridges = self.tails(fresh) + gamma * np.eye(self.d)
+        c, b = (np.linalg.solve(ridges, self.out() @ v) for v in (c, self.h + gamma * self.w))
+        below = np.square(b).sum(axis=0)
+        return np.divide((c * b).sum(axis=0), below, out=np.zeros_like(below), where=below > 0)
 
     def move(self):
         gamma = max(self.near_alpha(), 1e3 * 2.0**-53 * np.diagonal(self.M).max())
         c = self.c @ self.mixing
-        t = self.steps(gamma, c)
+        t = self.steps(gamma, c, fresh=False)
         rest = c - t * (self.h + gamma * self.w)
         # As if Y were MΩ; the image is that of K̂ all the same.
         out, ridges = self.out(), self.tails(fresh=False) + gamma * np.eye(self.d)
@@ -183,15 +185,21 @@ class Reading:
         if self.V is not None and self.n >= self.due_move:
             self.move()
 
-    def follow(self, X, y):
-        outside = 1 - np.square(X @ self.V).sum() / np.square(X).sum()
+    def outside_of(self, X):
+        return 1 - np.square(X @ self.V).sum() / np.square(X).sum()
+
+    def is_new(self, X):
+        outside = self.outside_of(X)
         usual = (np.trace(self.K) - np.trace(self.M)) * len(X) / max(self.n, 1)
         giant = outside * np.square(X).sum() > max(2 * usual, np.diagonal(self.M).min())
-        is_new = outside > 2 * self.outside + 0.02 or giant
+        more_outside = outside > 2 * self.outside + 0.02
+        return more_outside or 2 * (1 - outside) < 1 - self.outside or giant
+
+    def follow(self, X, y):
+        is_new = self.is_new(X)
         if is_new:
             self.turn(X)
-            outside = 1 - np.square(X @ self.V).sum() / np.square(X).sum()
-        self.outside = 0.8 * self.outside + 0.2 * outside
+        self.outside = 0.8 * self.outside + 0.2 * self.outside_of(X)
         self.add(X, y)
         if is_new:
             self.set_outside_shares(self.low())
@@ -206,14 +214,17 @@ class Reading:
     def solve(self, gamma):
         """Answer with the rows that wait."""
         now = copy.deepcopy(self)
-        now.add(*self.waiting)
+        if self.V is not None and len(self.waiting[0]) and self.is_new(self.waiting[0]):
+            now.follow(*self.waiting)
+        else:
+            now.add(*self.waiting)
         now.n += len(self.waiting[0])
         if now.V is None:
             return np.linalg.solve(now.K + gamma * np.eye(self.d), now.c)
         K = now.k_hat(fresh=True) + gamma * np.eye(self.d)
         if self.mixed:
             return np.linalg.solve(K, now.c)
-        t = now.steps(gamma, now.c)
+        t = now.steps(gamma, now.c, fresh=True)
         return t * now.w + np.linalg.solve(K, now.c - t * (now.h + gamma * now.w))
 
 
@@ -788,6 +799,97 @@ def test_heavy_tails_are_no_worse_than_with_rfd(kind, seed):
         for method, options in (("tracked", {"alpha": alpha}), ("rfd", {}))
     )
     assert tracked < rfd
+
+
+def errors_beside_rfd(A, b, alpha, size):
+    """The errors of tracked and of rfd, with an intercept."""
+    centred = A - A.mean(axis=0)
+    exact = exact_ridge(centred, b - b.mean(), alpha)[:, 0]
+    return [
+        norm(
+            RidgeStream(method, sketch_size=size, fit_intercept=True, **options)
+            .update(A, b)
+            .solve(alpha)
+            - exact
+        )
+        / norm(exact)
+        for method, options in (("tracked", {"alpha": alpha}), ("rfd", {}))
+    ]
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+@pytest.mark.parametrize("size", [24, 48])
+@pytest.mark.parametrize("factor", [0.1, 1.0, 10.0])
+def test_clusters_in_order_are_no_worse_than_with_rfd(seed, size, factor):
+    rng = np.random.default_rng(seed)
+    d, n_clusters = 300, 12
+    spread = np.exp(-np.arange(d) / 40)
+    A = np.vstack(
+        [
+            3 * rng.standard_normal(d) + rng.standard_normal((400, d)) * np.roll(spread, 19 * i)
+            for i in range(n_clusters)
+        ]
+    )
+    b = A @ rng.standard_normal(d) + rng.standard_normal(len(A))
+    tracked, rfd = errors_beside_rfd(A, b, 100.0 * factor, size)
+    assert tracked < rfd
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+@pytest.mark.parametrize("n_rows", [1536, 1797, 2200])
+def test_rows_sorted_by_target_are_hardly_worse_than_with_rfd(seed, n_rows):
+    """Most of every row lies outside the basis, and the last class is all among waiting rows."""
+    rng = np.random.default_rng(seed)
+    d, label = 400, np.sort(rng.integers(0, 10, n_rows))
+    waves = rng.standard_normal((10, 30, d)) / np.sqrt(30)
+    A = np.cos(
+        np.einsum("nk,nkd->nd", rng.standard_normal((n_rows, 30)), waves[label]) + label[:, None]
+    )
+    for alpha in (3.0, 30.0):
+        tracked, rfd = errors_beside_rfd(A, label.astype(float), alpha, 48)
+        assert tracked < 1.05 * rfd
+
+
+def test_rows_that_wait_and_are_new_are_turned_to():
+    rng = np.random.default_rng(0)
+    A, x = np.zeros((1600, 60)), rng.standard_normal(60)
+    A[:1536, :30] = rng.standard_normal((1536, 30))
+    A[1536:, 30:] = 5 * rng.standard_normal((64, 30))
+    stream = RidgeStream("tracked", sketch_size=24, probes=24, alpha=10.0).update(A, A @ x)
+    assert stream._state.intake.filled == 64
+    before = stream.snapshot()["state"]["sketch"]["points"].copy()
+    exact = exact_ridge(A, A @ x, 10.0)[:, 0]
+    # Of the 30 new directions and the 30 others 24 are kept.
+    assert norm(stream.solve(10.0) - exact) < 0.35 * norm(exact)
+    np.testing.assert_array_equal(stream.snapshot()["state"]["sketch"]["points"], before)
+
+
+@pytest.mark.parametrize("power", [-300, -100, 100, 330])
+def test_sparse_rows_that_wait_are_standardized_at_any_scale(power):
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((900, 40)) * np.exp(-0.1 * np.arange(40))
+    b = A @ rng.standard_normal(40)
+    one, other = (
+        RidgeStream("tracked", sketch_size=8, standardize=True)
+        .update(sparse.csr_array(A * scale), b)
+        .solve(90.0)
+        * scale
+        for scale in (1.0, 2.0**power)
+    )
+    np.testing.assert_allclose(one, other, rtol=1e-9)
+
+
+@pytest.mark.parametrize(("rows", "targets"), [(1e-100, 1e50), (1e-120, 1.0), (1e100, 1e-100)])
+def test_starting_points_do_not_depend_on_the_units_of_targets(rows, targets):
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((3000, 30))
+    b = A @ rng.standard_normal(30)
+    one, other = (
+        RidgeStream("tracked", sketch_size=4).update(A * row, b * target).solve(100.0 * row * row)
+        * (row / target)
+        for row, target in ((1.0, 1.0), (rows, targets))
+    )
+    np.testing.assert_allclose(one, other, rtol=1e-6)
 
 
 @pytest.mark.parametrize("seed", [3, 4, 5])

@@ -35,7 +35,7 @@ CONFIDENCE = 1 - 1e-6  # with which certificates hold unless another is asked fo
 RESIDUAL_DOUBT, LENGTH_DOUBT = 0.85, 0.05
 DISTANCE_DOUBT = 1 - RESIDUAL_DOUBT - LENGTH_DOUBT
 PROBES_DROPPED = (
-    "no probes: a merger has dropped them, since the other part had other ones. Use one "
+    "no probes: a merger, perhaps of folds, has dropped them, since the parts had others. Use one "
     "random_state and number of probes for all parts, and in place of standardize=True, which "
     "measures each part's columns by themselves, one feature_scale"
 )
@@ -352,24 +352,27 @@ class Query:
         # x̂ over a power of two near it, and times γ, so that v is in range.
         units, cross = binary_scales(coef), self.solver.exact_cross
         images = alpha * (coef / units)
+        norms, summing = column_norms(images), (len(coef) + 8) * DOUBLE
+        cross_error = self.cross_error + summing * column_norms(cross)
         vectors = self.solver.solve_for(alpha, images)
-        norms = column_norms(images)
-        # So long that c·v is ‖x̂‖², as it would be for x̂ = x: what is left is then smallest.
-        along = np.einsum("dt,dt->t", cross, vectors)
-        wanted = norms * (norms / alpha) * units
-        vectors = vectors * np.where(along > 0, wanted / along, 1.0)
-        lengths, summing = column_norms(vectors), (len(coef) + 8) * DOUBLE
-        error = 4 * DOUBLE * (norms + alpha * lengths)
-        probed = self.probed(alpha, images - alpha * vectors, vectors, error)
-        assert probed is not None
-        error = self.cross_error + summing * column_norms(cross)
-        along = (np.einsum("dt,dt->t", cross, vectors) - lengths * error) / units
-        return relative_to_exact(
-            absolute / units,
-            (1 + summing) * norms / alpha,
-            along / alpha,
-            probed.bound(doubt) / alpha,
-        )
+        # As it is, and so long that c·v is ‖x̂‖²: the better for x̂ that are too short or too long,
+        # and for those that are nearly x.
+        wanted = norms * (norms / alpha) * units / np.einsum("dt,dt->t", cross, vectors)
+        found = np.full_like(absolute, np.inf)
+        for v in (vectors, vectors * np.where(wanted > 0, wanted, 1.0)):
+            lengths = column_norms(v)
+            error = 4 * DOUBLE * (norms + alpha * lengths)
+            probed = self.probed(alpha, images - alpha * v, v, error)
+            assert probed is not None
+            along = (np.einsum("dt,dt->t", cross, v) - lengths * cross_error) / units
+            bound = relative_to_exact(
+                absolute / units,
+                (1 + summing) * norms / alpha,
+                along / alpha,
+                probed.bound(doubt / 2) / alpha,
+            )
+            found = np.fmin(found, bound)
+        return found
 
     def distance(self, doubt: float) -> float:
         """Return at least ‖AᵀA − K̂‖₂ but with probability ``doubt``, K̂ being the tracked one.

@@ -71,7 +71,6 @@ def test_any_other_note_is_refused_or_understood(path, capsys):
             else:
                 where[key] = value
             save(stored.model, path, notes=notes)
-            options = {"alpha": None, "confidence": 1.0, "as_json": False}
-            said = [complaint(resume, path), complaint(inspect, [str(path)], **options)]
+            said = [complaint(resume, path), complaint(inspect, [str(path)], alpha=None, as_json=0)]
             n_refused += said.count(REFUSED.format(path))
     assert n_refused > 300

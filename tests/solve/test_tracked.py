@@ -117,13 +117,46 @@ def test_solutions_go_on_from_the_starting_points(share):
     case = make(9, n_targets=2, share=share)
     for alpha in (0.1, 3.0, 500.0):
         w, h = case.starts, case.K @ case.starts
-        steps = (w * case.cross).sum(axis=0) / (w * (h + alpha * w)).sum(axis=0)
+        steps = steps_of(case, alpha)
         K = case.written_out(case.covariance.tails) + alpha * np.eye(25)
         expected = steps * w + np.linalg.solve(K, case.cross - steps * (h + alpha * w))
         (found,) = case.solver.solve([alpha])
         np.testing.assert_allclose(found, expected, rtol=1e-8, atol=1e-10 * np.abs(expected).max())
         alone = np.linalg.solve(K, case.cross)
         assert np.linalg.norm(expected - alone) > 1e-6 * np.linalg.norm(alone)
+
+
+def steps_of(case, alpha):
+    """The t for which c − t(h + γw) is shortest outside Ω, divided by the tail and γ."""
+    out = np.eye(25) - case.basis.T @ case.basis
+    ridges = np.broadcast_to(case.covariance.tails + alpha, 25)[:, None]
+    c, b = (out @ one / ridges for one in (case.cross, (case.K + alpha * np.eye(25)) @ case.starts))
+    return (c * b).sum(axis=0) / np.square(b).sum(axis=0)
+
+
+def test_a_starting_point_that_is_no_good_is_not_used():
+    case = make(9, n_targets=2)
+    strange = np.random.default_rng(5).standard_normal((25, 2))
+    followed = replace(case.covariance.followed, starts=strange, start_images=case.K @ strange)
+    covariance = TrackedCovariance(replace(followed, share=1.0))
+    (found,) = TrackedSolver(covariance, case.cross).solve([0.1])
+    exact = np.linalg.solve(case.K + 0.1 * np.eye(25), case.cross)
+    plain = np.linalg.solve(case.written_out(covariance.tails) + 0.1 * np.eye(25), case.cross)
+    near, far = (np.linalg.norm(one - exact, axis=0) for one in (found, plain))
+    assert (near < 1.2 * far).all()
+
+
+@pytest.mark.parametrize("share", [0.0, 1.0])
+def test_a_starting_point_within_the_basis_is_searched_along(share):
+    case = make(9, n_targets=2)
+    inside = case.basis.T @ np.random.default_rng(5).standard_normal((5, 2))
+    followed = replace(case.covariance.followed, starts=inside, start_images=0.5 * inside)
+    covariance = TrackedCovariance(replace(followed, share=share))
+    (found,) = TrackedSolver(covariance, case.cross).solve([0.1])
+    steps = (inside * case.cross).sum(axis=0) / (inside * 0.6 * inside).sum(axis=0)
+    K = case.written_out(covariance.tails) + 0.1 * np.eye(25)
+    expected = steps * inside + np.linalg.solve(K, case.cross - steps * 0.6 * inside)
+    np.testing.assert_allclose(found, expected, rtol=1e-7, atol=1e-9 * np.abs(expected).max())
 
 
 def test_mixtures_of_targets_tell_of_the_tail_and_solutions_start_from_zero():
@@ -262,7 +295,7 @@ def test_starting_points_move_towards_the_solution_and_their_image_with_them(sha
     point, image = case.covariance.moved(2.0, case.cross)
     np.testing.assert_allclose(np.linalg.norm(point, axis=0), 1.0, rtol=1e-12)
     w, h = case.starts, case.K @ case.starts
-    steps = (w * case.cross).sum(axis=0) / (w * (h + 2.0 * w)).sum(axis=0)
+    steps = steps_of(case, 2.0)
     # n·point is t·w + δ and n·image is t·h + K̂δ: they tell n.
     off = image - case.covariance.multiply(point)
     lost = h - case.covariance.multiply(w)
@@ -337,7 +370,9 @@ def test_columns_in_other_units_are_those_of_the_rows_in_them(share):
     np.testing.assert_allclose(found.multiply(basis), K @ basis, atol=1e-9 * np.linalg.norm(K, 2))
     starts = found.followed.starts
     np.testing.assert_allclose(starts, case.starts / ratio[:, None])
-    np.testing.assert_allclose(found.followed.start_images, K @ starts, rtol=1e-9)
+    images = found.followed.unit * found.followed.start_images
+    np.testing.assert_allclose(images, K @ starts, rtol=1e-9)
+    assert 0.5 <= np.diagonal(found.followed.middle).max() < 1  # in range whatever the columns are
     # All of K is known on the old basis too, in the new units.
     old = case.basis.T / ratio[:, None]
     np.testing.assert_allclose(found.multiply(old), K @ old, atol=1e-9 * np.linalg.norm(K @ old))

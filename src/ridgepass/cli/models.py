@@ -17,6 +17,7 @@ from ridgepass.cli.show import (
 )
 from ridgepass.estimators import StreamingRidge
 from ridgepass.estimators.learned import Learned
+from ridgepass.query import CONFIDENCE
 from ridgepass.store import read, save
 
 
@@ -60,7 +61,9 @@ def _real(path: str) -> str:
     return os.path.realpath(path)
 
 
-def inspect(paths: Sequence[str], *, alpha: float | None, confidence: float, as_json: bool) -> None:
+def inspect(
+    paths: Sequence[str], *, alpha: float | None, confidence: float = CONFIDENCE, as_json: bool
+) -> None:
     """Say what model files hold."""
     found = [_facts(path, alpha, confidence) for path in paths]
     if as_json:

@@ -160,7 +160,9 @@ class AnchoredCovariance(TrackedCovariance):
 
         def solve(alpha: float) -> Float64:
             gamma = alpha / followed.unit
-            steps, rest = self._from_starts(gamma, cross / followed.unit)
+            image = followed.start_images + gamma * followed.starts
+            steps = self.line_search(cross / followed.unit, image)
+            rest = cross / followed.unit - steps * image
             tail = self._tail_for(gamma)
             plain = TrackedCovariance(replace(followed, starts=none, start_images=none, tail=tail))
             return steps * followed.starts + plain._inverse(gamma)(rest)

@@ -35,6 +35,7 @@ from ridgepass.sketch.tracked_covariance import (
 )
 from ridgepass.sketch.turning import NewRows, Turn
 from ridgepass.snapshot import Kept, array, entry, part, put_each, take, take_each
+from ridgepass.threads import alone
 
 # Rows of a block, at most, and as a multiple of the sketch size: thin products are slow. With very
 # many columns a block must not outweigh the sketch by more than these bytes, less what 24 probes
@@ -50,8 +51,9 @@ COLUMNS_PER_ROW = 24
 # by the larger factor. Sparse rows cost little beside either.
 MOVE_GROWTH, TURN_GROWTH = 1.07, 1.8
 SPARSE_MOVE_GROWTH, SPARSE_TURN_GROWTH = 1.35, 2.2
-# A block is new if it has so many times more outside the basis than the blocks before: as a share
-# of its squares, and a little more than that, or in squares that could be a direction of the basis.
+# A block is new if it has so many times more outside the basis than the blocks before, as a share
+# of its squares and a little more than that, or in squares that could be a direction of the basis;
+# or so many times less inside.
 NEW_FACTOR = 2.0
 NEW_SHARE = 0.02
 # Squares outside others that are no direction of its own, of a row's; and rows that count as none.
@@ -65,7 +67,7 @@ CHANGES = 0.5  # how likely a change is taken to be before the first row, over (
 N_MIXTURES = 8
 COLLECT_EVERY = {"float32": 8, "float64": 256}  # blocks
 SHARE_GROWTH = 3.0
-LEAST_MIXTURE = 64  # rows that stand for a new block, at least, or half as many as in the basis
+LEAST_MIXTURE = 64  # rows that stand for a new block, at least, or as many as in the basis
 # If no probes are asked for, so many measure the diagonal's share.
 LEAST_PROBES = 8
 
@@ -346,6 +348,8 @@ class TrackedSubspace(Sketch):
     ) -> TrackedCovariance:
         """Return K̂ of all blocks, and of rows that wait if there are any.
 
+        Where these are new, that is what a copy knows which has turned to them.
+
         ``rough`` is good enough to move by: in the own dtype, with the tail as of the last turn
         unless it is to be ``fresh``.
         """
@@ -355,12 +359,17 @@ class TrackedSubspace(Sketch):
         parts: tuple[Any, ...] = (self.image,)
         mix = None
         if block is not None and len(block):
-            products = self._products(block, slice(stop))
+            products, squares = self._products(block, slice(stop)), block.column_squares()
             inside = products[:, :size].astype(np.float64)
-            middle = middle + inside.T @ inside
+            inner, mass = inside.T @ inside, float(squares.sum())
+            if self._is_new(_outside(inner, mass), mass, len(block)):
+                twin = copy.deepcopy(self)
+                alone(lambda: twin.absorb(block))
+                return twin.known()
+            middle = middle + inner
             further = np.array(further, order=self._order)
             block.add_images(further, products[:, size:])
-            diagonal = diagonal + block.column_squares()
+            diagonal = diagonal + squares
             mix = np.hstack([np.eye(size), block.unfold(inside.T)])
             parts = (self.image, *block.parts)
         largest = float(np.diagonal(middle).max())
@@ -541,10 +550,13 @@ class TrackedSubspace(Sketch):
     def _is_new(self, outside: float, mass: float, n_rows: int) -> bool:
         """Whether so many rows have far more outside the basis than those before.
 
-        ``mass`` are their squares and ``outside`` is the share of them that lies there. The share
-        alone does not tell: a few giant rows of heavy-tailed data change a large one only a little.
+        ``mass`` are their squares and ``outside`` is the share of them that lies there. Where most
+        lies outside anyway, that share cannot double: but what lies inside can fall to half. And a
+        few giant rows of heavy-tailed data change a large share only a little.
         """
         if outside > NEW_FACTOR * self.outside + NEW_SHARE:
+            return True
+        if NEW_FACTOR * (1 - outside) < 1 - self.outside:
             return True
         left = max(self.mass - float(np.trace(self.middle)), 0.0)
         usual = left * n_rows / max(self.n_rows, 1)
@@ -656,28 +668,35 @@ class TrackedSubspace(Sketch):
         """Return the turn to the leading directions of K̂ and of some rows X of a block."""
         # X times a power of two near 1/√unit, so that no product is out of range.
         factor = 2.0 ** -(int(np.frexp(known.followed.unit)[1]) // 2)
-        signs = factor * self._signs(len(block))
-        rows = self._mixture(block, signs)
-        inside = signs @ products.astype(np.float64)
+        sums = factor * self._leading_sums(block, factor)
+        rows = self._mixture(block, sums)
+        inside = sums @ products.astype(np.float64)
         crossed = (rows @ self.image.T).astype(np.float64)
         gram = MixedRows((rows,), rough=True).gram()
         by, new_by, values = known.leading(crossed, gram, factor)
         along, taken = by @ self.middle + new_by @ inside, by @ crossed.T + new_by @ gram
         return Turn(values, by, along, NewRows(rows, factor, new_by, taken / factor))
 
-    def _signs(self, n_rows: int) -> Float64:
-        """Return what makes a few rows X of those of a block: all of them, or random sums."""
-        most = max(self.sketch_size // 2, LEAST_MIXTURE)
+    def _leading_sums(self, block: Block, factor: float) -> Float64:
+        """Return what makes a few rows with a block's leading directions of its rows X.
+
+        All of them are kept if they are few. Else these are orthonormal sums Q, whose span is that
+        of X(SX)ᵀ for random sums SX: with one step of power iteration QᵀX has nearly all that as
+        many rows can have (Halko, Martinsson & Tropp 2011). ``factor`` keeps products in range.
+        """
+        most, n_rows = max(self.sketch_size, LEAST_MIXTURE), len(block)
         if n_rows <= most:
             return np.eye(n_rows)
         rng = np.random.Generator(np.random.Philox(self.n_rows))
-        signs: Float64 = rng.choice([-1.0, 1.0], (most, n_rows)) / math.sqrt(most)
-        return signs
+        signs = rng.choice([-1.0, 1.0], (most, n_rows)) / math.sqrt(most)
+        seen = block.products(self._mixture(block, factor * signs)).astype(np.float64)
+        sums: Float64 = np.linalg.qr(seen)[0].T
+        return sums
 
-    def _mixture(self, block: Block, signs: Float64) -> Rows:
-        """Return signs·rows of a block, in the own dtype."""
-        mix = MixedRows(block.parts, block.unfold(signs), rough=not is_sparse(block.rows))
-        found = np.empty((len(signs), self.n_features), self.dtype)
+    def _mixture(self, block: Block, sums: Float64) -> Rows:
+        """Return sums·rows of a block, in the own dtype."""
+        mix = MixedRows(block.parts, block.unfold(sums), rough=not is_sparse(block.rows))
+        found = np.empty((len(sums), self.n_features), self.dtype)
         for span, mixed in mix.walk():
             found[:, span] = mixed
         return found

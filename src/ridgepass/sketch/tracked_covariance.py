@@ -271,17 +271,22 @@ class TrackedCovariance:
             replace(rows, mix=mix if rows.mix is None else mix @ rows.mix)
             for rows in (basis, old.image.rescaled(columns))
         )
-        down, up = inverse[:, None], columns[:, None]
+        middle = _symmetric(mix @ old.middle @ mix.T)
+        unit = float(binary_scales(np.diagonal(middle)[:, None])[0])  # K is of another size now
+        down, up = inverse[:, None], columns[:, None] / unit
         return TrackedCovariance(
             replace(
                 old,
                 basis=basis,
-                image=image,
-                middle=_symmetric(mix @ old.middle @ mix.T),
+                image=replace(image, unit=unit * image.unit),
+                middle=middle / unit,
                 starts=down * old.starts,
                 start_images=up * old.start_images,
-                diagonal=np.square(columns) * old.diagonal,
+                diagonal=np.square(columns) / unit * old.diagonal,
                 outside=None,
+                unit=unit * old.unit,
+                tail=None if old.tail is None else old.tail / unit,
+                largest_tail=old.largest_tail / unit,
             )
         )
 
@@ -314,31 +319,63 @@ class TrackedCovariance:
     def solving(self, cross: Float64) -> Callable[[float], Float64]:
         """Return what gives coefficients for Aᵀb at any alpha, from the starting points on.
 
-        x̂ = t·w + δ with (K̂ + γI)δ = c − t(h + γw). With a scalar tail, the products of Ω and Y with
-        c, h and w are all that is needed of them, and are found once for all alphas.
+        x̂ = t·w + δ with (K̂ + γI)δ = c − t(h + γw). What Ω and Y make of c, h and w is found once
+        for all alphas.
         """
         followed, unit = self.followed, self.followed.unit
         size = binary_scales(cross / unit)
         target = cross / unit / size
+        starts = () if followed.mixed else (followed.start_images, followed.starts)
+        vectors = np.hstack([target, *starts])
+
+        def one_by_one(found: Float64) -> Float64:
+            return np.stack(np.split(found, 1 + len(starts), axis=1))
+
+        inside = followed.basis.project(vectors)
         products: tuple[Float64, ...] = ()
         if isinstance(self._tails, float):
-            products = self._products(target)
-            if not followed.mixed:
-                more = self._products(followed.start_images), self._start_products
-                products = tuple(np.stack(one) for one in zip(products, *more, strict=True))
+            products = one_by_one(inside), one_by_one(followed.image.project(vectors))
+        outside = one_by_one(vectors - followed.basis.lift(inside)) if starts else None
 
         def solve(alpha: float) -> Float64:
             if self._is_lost_beside(alpha):
                 return cross / alpha
             gamma, divide = alpha / unit, self._division(alpha / unit)
-            if followed.mixed:
-                return size * divide(target, *products)
-            steps, rest = self._from_starts(gamma, target)
+            if outside is None:
+                return size * divide(target, *(one[0] for one in products))
+            image = followed.start_images + gamma * followed.starts
+            ridges = np.asarray(self._tails + gamma)[..., None]
+            steps = self._steps(
+                target, image, outside[0] / ridges, (outside[1] + gamma * outside[2]) / ridges
+            )
             factors = np.stack([np.ones_like(steps), -steps, -gamma * steps])
             known = [np.einsum("kt,kst->st", factors, one) for one in products]
-            return size * (steps * followed.starts + divide(rest, *known))
+            return size * (steps * followed.starts + divide(target - steps * image, *known))
 
         return solve
+
+    def _steps(
+        self, cross: Float64, image: Float64, outside: Float64, outside_image: Float64
+    ) -> Float64:
+        """Return t, so that δ is shortest outside Ω, where K̂ is not sure of K.
+
+        ``image`` is h + γw. The last two are what c and it have outside Ω, divided by T + γ: nearly
+        what they make of δ there. So a starting point that is no good is not used. Where it has
+        nothing outside, t is the exact line search.
+        """
+        squares = np.einsum("dt,dt->t", outside_image, outside_image)
+        along = np.einsum("dt,dt->t", outside, outside_image)
+        least = LEAST_OUTSIDE * np.einsum("dt,dt->t", outside, outside)
+        there = (squares > least) & (squares > SMALLEST_NORMAL)
+        steps: Float64 = along / np.where(there, squares, 1.0)
+        return steps if there.all() else np.where(there, steps, self.line_search(cross, image))
+
+    def line_search(self, cross: Float64, image: Float64) -> Float64:
+        """Return w·c / w·(h + γw), given c and h + γw: the best t if δ were nothing."""
+        below = np.maximum(np.einsum("dt,dt->t", self.followed.starts, image), 0.0)
+        along = np.einsum("dt,dt->t", self.followed.starts, cross)
+        steps: Float64 = np.divide(along, below, out=np.zeros_like(below), where=below > 0)
+        return steps
 
     def _is_lost_beside(self, alpha: float) -> bool:
         """Whether K + alpha·I is alpha·I but for rounding; squares of alpha may be out of range."""
@@ -352,68 +389,84 @@ class TrackedCovariance:
         followed, least = self.followed, LEAST_RIDGE * self.followed.rounding
         alpha = min(alpha, LARGEST_ALPHA * self.mass)
         gamma = max(alpha / followed.unit, least * float(np.diagonal(followed.middle).max()))
-        cross = cross / followed.unit
-        steps, rest = self._from_starts(gamma, cross)
-        if followed.share == 0.0:
-            delta, image = self._step(gamma, cross, steps, rest)
-        else:
-            delta, image = self._step_with_diagonal_tail(gamma, rest)
+        cross = cross / binary_scales(cross)  # w is of unit length anyway
+        step = self._step if followed.share == 0.0 else self._step_with_diagonal_tail
+        steps, delta, image = step(gamma, cross)
         point = steps * followed.starts + delta
         norms = column_norms(point)
         per = np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > SMALLEST_NORMAL)
         image = steps * followed.start_images + image
         return per * point, followed.unit * (per * image)
 
-    def _step(
-        self, gamma: float, cross: Float64, steps: Float64, rest: Float64
-    ) -> tuple[Float64, Float64]:
-        """Return δ with (K̂ + γI)δ near ``rest`` = c − t(h + γw), and K̂δ, for a scalar tail.
+    def _step(self, gamma: float, cross: Float64) -> tuple[Float64, Float64, Float64]:
+        """Return t, δ with (K̂ + γI)δ near c − t(h + γw), and K̂δ, for a scalar tail.
 
-        Everything is made of Ω and Y times w, h and c, and of one look at each the other way.
+        Everything is made of Ω and Y times w, h and c, and of looks at them the other way.
         """
         followed = self.followed
         basis, image, middle = followed.basis, followed.image, followed.middle
         point, start_image = followed.starts, followed.start_images
         vectors = np.hstack([point, start_image, cross])
-        along, along_image, along_cross = np.split(basis.project(vectors), 3, axis=1)
+        products = basis.project(vectors)
+        along, along_image, along_cross = np.split(products, 3, axis=1)
         seen, seen_image, seen_cross = np.split(image.project(vectors), 3, axis=1)
+        vectors -= basis.lift(products)
+        left, left_image, left_cross = np.split(vectors, 3, axis=1)  # outside Ω
+        left_image = left_image + gamma * left
+        steps = self._steps(cross, start_image + gamma * point, left_cross, left_image)
         inside = along_cross - steps * (along_image + gamma * along)
         # Y times what is outside Ω, as YΩᵀ is M.
         beside = seen_cross - steps * (seen_image + gamma * seen) - middle @ inside
         weights = dividing(middle + gamma * np.eye(len(middle)))(inside)
-        lifted = basis.lift(np.hstack([along, inside, weights]))
-        near, within, delta = np.split(lifted, 3, axis=1)
         lifted = image.lift(np.hstack([self._divide(seen), weights, self._divide(beside)]))
         low, low_within, low_outside = np.split(lifted, 3, axis=1)
-        tail = self._tail_of(point, point - near, start_image - low)
-        outside = (rest - within) / (tail + gamma)
-        return delta + outside, low_within + low_outside / (tail + gamma) + tail * outside
+        tail = self._tail_of(point, left, start_image - low)
+        outside = (left_cross - steps * left_image) / (tail + gamma)
+        delta = basis.lift(weights) + outside
+        return steps, delta, low_within + low_outside / (tail + gamma) + tail * outside
 
-    def _step_with_diagonal_tail(self, gamma: float, rest: Float64) -> tuple[Float64, Float64]:
+    def _step_with_diagonal_tail(
+        self, gamma: float, cross: Float64
+    ) -> tuple[Float64, Float64, Float64]:
         """Return the same where the tail is not one number: u = (I − P)R⁻¹(I − P)·rest outside Ω.
 
-        Four looks at Ω and two at Y, of which those at the same panel are taken together.
+        Four looks at Ω and two at Y, of which those at the same panel are taken together. The first
+        two are at c and h + γw, of which ``rest`` is made when t is known.
         """
         followed, tails, middle = self.followed, self._tails, self.followed.middle
         (basis,), (image,) = followed.basis.parts, followed.image.parts
-        size, dtype = binary_scales(rest), basis.dtype
-        inside = followed.basis.project(rest / size)
-        weights = dividing(middle + gamma * np.eye(len(middle)))(inside)
-        left = np.ascontiguousarray((rest / size).T, dtype)
+        start_image, n_starts = followed.start_images + gamma * followed.starts, cross.shape[1]
+        pair = np.hstack([cross, start_image])
+        size, dtype = binary_scales(pair), basis.dtype
+        pair /= size
+        inside = followed.basis.project(pair)
+        left = np.ascontiguousarray(pair.T, dtype)
         own_tails, ridges = np.asarray(tails, dtype), np.asarray(tails + gamma, dtype)
-        outside, tailed, lifted = (np.empty_like(left) for _ in range(3))
-        spans = list(panels(len(rest), panel_width(len(middle))))
-        along, seen = np.empty((2, len(spans), len(left), len(middle)), dtype)
+        outside, lifted = (np.empty_like(left) for _ in range(2))
+        spans = list(panels(len(cross), panel_width(len(middle))))
+        along = np.empty((len(spans), len(left), len(middle)), dtype)
 
         def lift(rows: Rows, by: Rows, span: slice) -> Rows:
-            _by_columns(rows[:, span].T, by, lifted[:, span])
-            return lifted[:, span]
+            found = lifted[: len(by), span]
+            _by_columns(rows[:, span].T, by, found)
+            return found
 
         def divide(within: Rows, index: int) -> None:
-            # R⁻¹(I − P)·rest, and Ω times it.
+            # R⁻¹(I − P) times both, and Ω times that.
             span, here = spans[index], outside[:, spans[index]]
             np.divide(left[:, span] - lift(basis, within, span), ridges[span], out=here)
             _by_columns(basis[:, span], here, along[index])
+
+        each(partial(divide, np.ascontiguousarray(inside.T, dtype)), range(len(spans)))
+        of_cross, of_start = outside[:n_starts], outside[n_starts:]
+        steps = self._steps(pair[:, :n_starts], pair[:, n_starts:], of_cross.T, of_start.T)
+        # From here on of c − t(h + γw), in the unit of c.
+        outside = of_cross - (steps[:, None] * of_start).astype(dtype)
+        crossed = along.sum(axis=0, dtype=np.float64)
+        inside = inside[:, :n_starts] - steps * inside[:, n_starts:]
+        weights = dividing(middle + gamma * np.eye(len(middle)))(inside)
+        tailed, along = np.empty_like(outside), along[:, :n_starts]
+        seen = np.empty_like(along)
 
         def leave(within: Rows, index: int) -> None:
             # u, which is that without its part in Ω; T·u; Y times the one, Ω times the other.
@@ -429,15 +482,16 @@ class TrackedCovariance:
             tailed[:, span] -= lift(basis, within, span)
             tailed[:, span] += low_size * lift(image, low, span)
 
-        inside, delta = (np.ascontiguousarray(one.T, dtype) for one in (inside, weights))
-        each(partial(divide, inside), range(len(spans)))
-        each(partial(leave, along.sum(axis=0)), range(len(spans)))
+        within = crossed[:n_starts] - steps[:, None] * crossed[n_starts:]
+        each(partial(leave, within.astype(dtype)), range(len(spans)))
         known = self._divide(seen.sum(axis=0, dtype=np.float64).T / followed.unit)
         known = (weights + known) / followed.unit
         sizes = binary_scales(known)  # Y may be so small that this is out of range
         low, low_size = (known / sizes).T.astype(dtype, "C"), sizes[:, None]
+        delta = np.ascontiguousarray(weights.T, dtype)
         each(partial(finish, along.sum(axis=0), delta, low), spans)
-        return size * outside.T, size * tailed.T
+        unit = size[:n_starts]
+        return steps * unit / size[n_starts:], unit * outside.T, unit * tailed.T
 
     def root(self) -> Float64:
         """Return what makes R of Y such that RᵀR is YᵀM⁻¹Y."""
@@ -545,15 +599,6 @@ class TrackedCovariance:
             return self._tail
         even = (1 - share) * self._tail if share < 1.0 else 0.0  # four looks at Ω and Y
         return share * self._diagonal + even
-
-    def _from_starts(self, gamma: float, cross: Float64) -> tuple[Float64, Float64]:
-        """Return t and c − t(h + γw); t is the exact line search along w: w·c / w·(h + γw)."""
-        point, image = self.followed.starts, self.followed.start_images
-        curved = np.maximum(np.einsum("dt,dt->t", point, image), 0.0)
-        below = curved + gamma * np.einsum("dt,dt->t", point, point)
-        along = np.einsum("dt,dt->t", point, cross)
-        steps = np.divide(along, below, out=np.zeros_like(below), where=below > 0)
-        return steps, cross - steps * (image + gamma * point)
 
     def _inverse(self, gamma: float) -> Solve:
         """Return what multiplies by (K̂ + γI)⁻¹."""

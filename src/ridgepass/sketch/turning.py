@@ -161,6 +161,7 @@ class _Walk:
             kept[span] = self.values @ np.square(turned)
         self.basis[:, span] = turned
         turned *= factors[:, None]
+        turned += image
         if self.new is not None:
             turned -= self._product(self.taken, self.new.rows[:, span])
-        np.add(turned, image, out=self.image[:, span])
+        self.image[:, span] = turned

@@ -178,8 +178,8 @@ def relative_to_exact(
 
     ``norms`` is ‖x̂‖. Write X for ‖x‖. The second inequality makes X at least
     along/(norms + spread), and ‖x̂ − x‖² at most X² + 2·spread·X − D with D = 2·along − norms².
-    Over X² that grows up to X = D/spread, and absolute²/X² falls: the bound is where they meet,
-    and near one if ``absolute`` says nothing.
+    Over X² that grows up to X = D/spread, and absolute²/X² falls: the bound is where they meet, or
+    if they meet beyond D/spread, what there is: 1 + spread²/D.
     """
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         known_along = 2 * along - np.square(norms)
@@ -187,7 +187,7 @@ def relative_to_exact(
         meeting = summed / (spread + np.sqrt(np.square(spread) + summed))
         most = np.sqrt(1 + np.square(spread) / known_along)
         met = np.where(meeting * spread <= known_along, over(absolute, meeting), most)
-        plain = over(absolute, over(along, norms + spread))
+        plain = over(absolute, np.where(along > 0, along / (norms + spread), 0.0))
         return np.fmin(plain, np.where(known_along > 0, met, np.inf))
 
 
