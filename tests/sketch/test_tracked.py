@@ -171,7 +171,7 @@ def test_images_are_exact_between_turns(dtype, monkeypatch):
 
 @BY_DTYPE
 def test_probes_and_sums_stay_exact_when_the_basis_turns(dtype):
-    A, b = data()
+    A, b = data(3500)
     A = A.astype(dtype).astype(float)
     sketch = train(A, b, 16, dtype, alpha=5.0)
     assert sketch.n_turns > 3

@@ -49,13 +49,14 @@ SPARSE_ROWS, MOST_SPARSE_ROWS = 4096, 16384
 COLUMNS_PER_ROW = 24
 # Starting points move when the rows have grown by so much, and the basis turns when they have grown
 # by the larger factor. Sparse rows cost little beside either.
-MOVE_GROWTH, TURN_GROWTH = 1.07, 1.8
+MOVE_GROWTH, TURN_GROWTH = 1.08, 2.0
 SPARSE_MOVE_GROWTH, SPARSE_TURN_GROWTH = 1.35, 2.2
 # A block is new if it has so many times more outside the basis than the blocks before, as a share
 # of its squares and a little more than that, or in squares that could be a direction of the basis;
 # or so many times less inside.
 NEW_FACTOR = 2.0
 NEW_SHARE = 0.02
+LEAST_INSIDE = 1e-3  # a share inside that any block may bring up the running one to
 # Squares outside others that are no direction of its own, of a row's; and rows that count as none.
 LEAST_NEW, LEAST_SQUARE = 1e-6, 1e-200
 FADING = 0.2  # weight of the latest block in that share
@@ -539,7 +540,9 @@ class TrackedSubspace(Sketch):
             products = block.products(self.points)
             inner = self._inner(products)
             outside = _outside(inner, mass)
-        self.outside = (1 - FADING) * self.outside + FADING * outside
+        # Rows that come again have far more inside than others: they do not make all others new.
+        most = max(NEW_FACTOR * (1 - self.outside), LEAST_INSIDE)
+        self.outside = (1 - FADING) * self.outside + FADING * max(outside, 1 - most)
         self.diagonal += squares
         self.middle += inner
         cross = self._add(block, products, self.images)
