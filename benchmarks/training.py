@@ -1,7 +1,8 @@
 """Training as it is by default against one product of the same rows: on one thread, on all cores.
 
-Each case runs in a process of its own. Its rows are a few batches that come again and again, so
-that gigabytes of them are never made; the product is of the same batches.
+Each case runs in a process of its own. Its rows are a few batches that come twice, so that fewer
+gigabytes of them are made; the product is of the same batches. (Rows that come many times are no
+stream: the basis learns some of them by heart, and the others are new beside these.)
 """
 
 import json
@@ -23,7 +24,7 @@ from ridgepass import RidgeStream
 from ridgepass.sketch import TrackedSubspace
 
 THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
-BASE_ROWS, BATCH_ROWS = 4096, 2048
+BASE_ROWS, BATCH_ROWS = 16384, 2048
 ALPHA = 1000.0
 MOVING = ("settle", "_turn")  # moves and turns that are due, and turns to a new block
 # By sketch size: training over the product at most, on one thread and on all cores.

@@ -190,7 +190,7 @@ class Reading:
 
     def is_new(self, X):
         outside = self.outside_of(X)
-        usual = (np.trace(self.K) - np.trace(self.M)) * len(X) / max(self.n, 1)
+        usual = (np.trace(self.K) - np.trace(self.M)) * len(X) / max(self.n - self.size, 1)
         giant = outside * np.square(X).sum() > max(2 * usual, np.diagonal(self.M).min())
         more_outside = outside > 2 * self.outside + 0.02
         return more_outside or 2 * (1 - outside) < 1 - self.outside or giant

@@ -50,7 +50,7 @@ COLUMNS_PER_ROW = 24
 # Starting points move when the rows have grown by so much, and the basis turns when they have grown
 # by the larger factor. Sparse rows cost little beside either.
 MOVE_GROWTH, TURN_GROWTH = 1.08, 2.0
-SPARSE_MOVE_GROWTH, SPARSE_TURN_GROWTH = 1.35, 2.2
+SPARSE_MOVE_GROWTH, SPARSE_TURN_GROWTH = 1.45, 2.2
 # A block is new if it has so many times more outside the basis than the blocks before, as a share
 # of its squares and a little more than that, or in squares that could be a direction of the basis;
 # or so many times less inside.
@@ -561,8 +561,9 @@ class TrackedSubspace(Sketch):
             return True
         if NEW_FACTOR * (1 - outside) < 1 - self.outside:
             return True
+        # Rows that a basis is made of leave as little outside as if they were fewer by its size.
         left = max(self.mass - float(np.trace(self.middle)), 0.0)
-        usual = left * n_rows / max(self.n_rows, 1)
+        usual = left * n_rows / max(self.n_rows - self.sketch_size, 1)
         least = float(np.diagonal(self.middle).min())
         return outside * mass > max(NEW_FACTOR * usual, least)
 
