@@ -346,7 +346,11 @@ class TrackedCovariance:
             image = followed.start_images + gamma * followed.starts
             ridges = np.asarray(self._tails + gamma)[..., None]
             steps = self._steps(
-                target, image, outside[0] / ridges, (outside[1] + gamma * outside[2]) / ridges
+                target,
+                image,
+                outside[0] / ridges,
+                (outside[1] + gamma * outside[2]) / ridges,
+                ridges,
             )
             factors = np.stack([np.ones_like(steps), -steps, -gamma * steps])
             known = [np.einsum("kt,kst->st", factors, one) for one in products]
@@ -355,17 +359,23 @@ class TrackedCovariance:
         return solve
 
     def _steps(
-        self, cross: Float64, image: Float64, outside: Float64, outside_image: Float64
+        self,
+        cross: Float64,
+        image: Float64,
+        outside: Float64,
+        outside_image: Float64,
+        ridges: Rows | float = 1.0,
     ) -> Float64:
         """Return t, so that δ is shortest outside Ω, where K̂ is not sure of K.
 
-        ``image`` is h + γw. The last two are what c and it have outside Ω, divided by T + γ: nearly
-        what they make of δ there. So a starting point that is no good is not used. Where it has
-        nothing outside, t is the exact line search.
+        ``image`` is h + γw. The next two are what c and it have outside Ω, divided by ``ridges``,
+        which are T + γ or in proportion to it: nearly what they make of δ there. So a starting
+        point that is no good is not used. Where it has nothing outside, t is the exact line search.
         """
+        whole = image / ridges
         squares = np.einsum("dt,dt->t", outside_image, outside_image)
         along = np.einsum("dt,dt->t", outside, outside_image)
-        least = LEAST_OUTSIDE * np.einsum("dt,dt->t", outside, outside)
+        least = (64 * self.followed.rounding) ** 2 * np.einsum("dt,dt->t", whole, whole)
         there = (squares > least) & (squares > SMALLEST_NORMAL)
         steps: Float64 = along / np.where(there, squares, 1.0)
         return steps if there.all() else np.where(there, steps, self.line_search(cross, image))
@@ -459,7 +469,8 @@ class TrackedCovariance:
 
         each(partial(divide, np.ascontiguousarray(inside.T, dtype)), range(len(spans)))
         of_cross, of_start = outside[:n_starts], outside[n_starts:]
-        steps = self._steps(pair[:, :n_starts], pair[:, n_starts:], of_cross.T, of_start.T)
+        of_both = pair[:, :n_starts], pair[:, n_starts:]
+        steps = self._steps(*of_both, of_cross.T, of_start.T, ridges[:, None])
         # From here on of c − t(h + γw), in the unit of c.
         outside = of_cross - (steps[:, None] * of_start).astype(dtype)
         crossed = along.sum(axis=0, dtype=np.float64)
