@@ -150,7 +150,7 @@ class Reading:
         x, image = t * self.w + delta, t * self.h + self.k_hat(fresh=False) @ delta
         norms = np.linalg.norm(x, axis=0)
         self.w, self.h = x / norms, image / norms
-        self.due_move, self.n_moves = int(1.08 * self.n) + 1, self.n_moves + 1
+        self.due_move, self.n_moves = int(1.1 * self.n) + 1, self.n_moves + 1
 
     def add(self, X, y):
         """Take rows in with what is followed, and change nothing else."""
@@ -161,7 +161,7 @@ class Reading:
         self.K, self.c = self.K + X.T @ X, self.c + X.T @ y
 
     def postpone_turn(self, n):
-        self.due_turn = int(2.0 * n) + 1
+        self.due_turn = int(2.5 * n) + 1
         self.n_turns += 1
 
     def take(self, X, y):
@@ -190,16 +190,16 @@ class Reading:
 
     def is_new(self, X):
         outside = self.outside_of(X)
-        usual = (np.trace(self.K) - np.trace(self.M)) * len(X) / max(self.n - self.size, 1)
-        giant = outside * np.square(X).sum() > max(2 * usual, np.diagonal(self.M).min())
-        more_outside = outside > 2 * self.outside + 0.02
-        return more_outside or 2 * (1 - outside) < 1 - self.outside or giant
+        usual = (np.trace(self.K) - np.trace(self.M)) * len(X) / max(self.n, 1)
+        giant = outside * np.square(X).sum() > max(2.2 * usual, np.diagonal(self.M).min())
+        more_outside = outside > 2.2 * self.outside + 0.02
+        return more_outside or 2.2 * (1 - outside) < 1 - self.outside or giant
 
     def follow(self, X, y):
         is_new = self.is_new(X)
         if is_new:
             self.turn(X)
-        least = 1 - max(2 * (1 - self.outside), 1e-3)
+        least = 1 - max(2.2 * (1 - self.outside), 1e-3)
         self.outside = 0.8 * self.outside + 0.2 * max(self.outside_of(X), least)
         self.add(X, y)
         if is_new:

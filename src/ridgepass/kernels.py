@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from scipy.linalg import lapack
+from scipy.linalg import get_blas_funcs, lapack
 
 from ridgepass.threads import alone, each
 
@@ -69,12 +69,12 @@ def add_product(
 ) -> None:
     """Add weightsᵀ·rows to ``out`` on all cores, for rows of many columns; and one row more."""
     across = np.ascontiguousarray(weights.T)
-    last_across = np.ascontiguousarray(last_weights.T)
+    (rank_one,) = get_blas_funcs(("ger",), (out,))
 
     def add(span: slice) -> None:
         found = across @ rows[:, span]
-        if last is not None:
-            found += last_across * last[span]
+        if last is not None:  # in place: a product of its own would be two looks more
+            rank_one(1.0, last[span], last_weights[0], a=found.T, overwrite_a=True)
         out[:, span] += found
 
     each(add, pieces(rows.shape[1], rows.shape[0] * len(out)))

@@ -49,12 +49,13 @@ SPARSE_ROWS, MOST_SPARSE_ROWS = 4096, 16384
 COLUMNS_PER_ROW = 24
 # Starting points move when the rows have grown by so much, and the basis turns when they have grown
 # by the larger factor. Sparse rows cost little beside either.
-MOVE_GROWTH, TURN_GROWTH = 1.08, 2.0
+MOVE_GROWTH, TURN_GROWTH = 1.1, 2.5
 SPARSE_MOVE_GROWTH, SPARSE_TURN_GROWTH = 1.45, 2.2
 # A block is new if it has so many times more outside the basis than the blocks before, as a share
 # of its squares and a little more than that, or in squares that could be a direction of the basis;
 # or so many times less inside.
-NEW_FACTOR = 2.0
+# Above two: 2ℓ rows without structure leave half of what later ones will, and these are not new.
+NEW_FACTOR = 2.2
 NEW_SHARE = 0.02
 LEAST_INSIDE = 1e-3  # a share inside that any block may bring up the running one to
 # Squares outside others that are no direction of its own, of a row's; and rows that count as none.
@@ -561,9 +562,8 @@ class TrackedSubspace(Sketch):
             return True
         if NEW_FACTOR * (1 - outside) < 1 - self.outside:
             return True
-        # Rows that a basis is made of leave as little outside as if they were fewer by its size.
         left = max(self.mass - float(np.trace(self.middle)), 0.0)
-        usual = left * n_rows / max(self.n_rows - self.sketch_size, 1)
+        usual = left * n_rows / max(self.n_rows, 1)
         least = float(np.diagonal(self.middle).min())
         return outside * mass > max(NEW_FACTOR * usual, least)
 
