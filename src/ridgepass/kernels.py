@@ -69,12 +69,12 @@ def add_product(
 ) -> None:
     """Add weightsᵀ·rows to ``out`` on all cores, for rows of many columns; and one row more."""
     across = np.ascontiguousarray(weights.T)
-    (rank_one,) = get_blas_funcs(("ger",), (out,))
+    (rank_one,) = get_blas_funcs(("ger",), (across, rows))
 
     def add(span: slice) -> None:
         found = across @ rows[:, span]
         if last is not None:  # in place: a product of its own would be two looks more
-            rank_one(1.0, last[span], last_weights[0], a=found.T, overwrite_a=True)
+            found = rank_one(1.0, last[span], last_weights[0], a=found.T, overwrite_a=True).T
         out[:, span] += found
 
     each(add, pieces(rows.shape[1], rows.shape[0] * len(out)))
