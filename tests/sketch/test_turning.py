@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from ridgepass.sketch import turning
+from ridgepass.sketch.tracked_covariance import MixedRows
 from ridgepass.sketch.turning import NewRows, Turn
 
 N_FEATURES, SIZE = 90, 6
@@ -34,7 +35,7 @@ def test_a_turn_is_what_it_is_written_out(monkeypatch, is_diagonal, n_new, dtype
     stacked = np.vstack([image, factor * X])
     by = np.linalg.lstsq(stacked.T, turned.T, rcond=None)[0].T
     np.testing.assert_allclose(by @ stacked, turned, atol=1e-9)
-    new = NewRows((factor * X).astype(dtype), factor, by[:, SIZE:], turned @ X.T)
+    new = NewRows(MixedRows(((factor * X).astype(dtype),)), factor, by[:, SIZE:], turned @ X.T)
     turn = Turn(values, by[:, :SIZE], turned @ basis.T, new if n_new else None)
 
     rng = np.random.default_rng(9)

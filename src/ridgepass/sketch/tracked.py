@@ -2,6 +2,7 @@
 
 import copy
 import math
+from dataclasses import replace
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -35,7 +36,6 @@ from ridgepass.sketch.tracked_covariance import (
 )
 from ridgepass.sketch.turning import NewRows, Turn
 from ridgepass.snapshot import Kept, array, entry, part, put_each, take, take_each
-from ridgepass.threads import alone
 
 # Rows of a block, at most, and as a multiple of the sketch size: thin products are slow. With very
 # many columns a block must not outweigh the sketch by more than these bytes, less what 24 probes
@@ -69,6 +69,7 @@ CHANGES = 0.5  # how likely a change is taken to be before the first row, over (
 N_MIXTURES = 8
 COLLECT_EVERY = {"float32": 8, "float64": 256}  # blocks
 SHARE_GROWTH = 3.0
+LEAST_WIDENING = 1e-8  # squares of a new direction that a question looks at, of the largest
 LEAST_MIXTURE = 64  # rows that stand for a new block, at least, or as many as in the basis
 # If no probes are asked for, so many measure the diagonal's share.
 LEAST_PROBES = 8
@@ -350,7 +351,7 @@ class TrackedSubspace(Sketch):
     ) -> TrackedCovariance:
         """Return K̂ of all blocks, and of rows that wait if there are any.
 
-        Where these are new, that is what a copy knows which has turned to them.
+        Where these are new, their leading directions are beside those of the basis.
 
         ``rough`` is good enough to move by: in the own dtype, with the tail as of the last turn
         unless it is to be ``fresh``.
@@ -358,30 +359,27 @@ class TrackedSubspace(Sketch):
         size, stop = self.sketch_size, self._starts.stop
         middle, further = self.middle, self._further(slice(self.n_starts))
         diagonal = self.diagonal
-        parts: tuple[Any, ...] = (self.image,)
-        mix = None
+        basis, image = MixedRows((self.basis,), rough=rough), MixedRows((self.image,), rough=rough)
         if block is not None and len(block):
             products, squares = self._products(block, slice(stop)), block.column_squares()
             inside = products[:, :size].astype(np.float64)
             inner, mass = inside.T @ inside, float(squares.sum())
             if self._is_new(_outside(inner, mass), mass, len(block)):
-                twin = copy.deepcopy(self)
-                alone(lambda: twin.absorb(block))
-                return twin.known()
-            middle = middle + inner
+                basis, image, middle = self._widened(block, inside)
+            else:
+                mix = np.hstack([np.eye(size), block.unfold(inside.T)])
+                image = MixedRows((self.image, *block.parts), mix)
+                middle = middle + inner
             further = np.array(further, order=self._order)
             block.add_images(further, products[:, size:])
             diagonal = diagonal + squares
-            mix = np.hstack([np.eye(size), block.unfold(inside.T)])
-            parts = (self.image, *block.parts)
         largest = float(np.diagonal(middle).max())
         unit = float(binary_scales(np.full((1, 1), largest))[0])
-        image = MixedRows(parts, mix, unit=unit, rough=rough)
         rank = self.n_rows + (0 if block is None else len(block))
         return TrackedCovariance(
             Followed(
-                basis=MixedRows((self.basis,), rough=rough),
-                image=image,
+                basis=basis,
+                image=replace(image, unit=unit),
                 middle=middle / unit,
                 starts=self.points[self._starts].astype(np.float64).T,
                 start_images=further.T / unit,
@@ -394,6 +392,47 @@ class TrackedSubspace(Sketch):
                 rounding=unit_roundoff(self.dtype),
                 n_sums=2 * rank + self.n_features,
             )
+        )
+
+    def _widened(self, block: Block, inside: Float64) -> tuple[MixedRows, MixedRows, Float64]:
+        """Return Ω, Y and M with leading directions N of a new block's rows X beside the basis.
+
+        All are mixtures of Ω, Y and X, which are not written out: a question takes no memory that
+        training does not. ``inside`` is XΩᵀ. Before these rows, E had along N what its diagonal
+        says: nothing is known of it there, and the tail is that of solutions.
+        """
+        known, size = self.known(), self.sketch_size
+        factor = _near_inverse_root(known.followed.unit)
+        sums = factor * self._leading_sums(block, factor)
+        parts, n_sums = (self.basis, *block.parts), len(sums)
+        stacked = np.hstack(
+            [
+                np.vstack([np.eye(size), -sums @ inside]),
+                np.pad(block.unfold(sums), ((size, 0), (0, 0))),
+            ]
+        )
+        gram = MixedRows(parts, stacked).gram()
+        squares, vectors = top_eigenpairs(gram[size:, size:], n_sums)
+        there = squares > LEAST_WIDENING * squares[0]
+        chosen = block_diag(np.eye(size), (vectors[:, there] / np.sqrt(squares[there])).T)
+        # N and Ω are nearly orthonormal: but for the rounding of Ω and of products with it.
+        by = orthonormal_mix(chosen @ gram @ chosen.T)
+        added = chosen[size:] @ stacked
+        new = MixedRows(parts, added)
+
+        crossed = new.walk().multiply((self.image,)).T  # NYᵀ
+        low = crossed @ known.root().T @ known.root()
+        taken = np.hstack([inside, block.fold(new.walk().multiply(block.parts))])  # X[Ω; N]ᵀ
+        along = np.diagonal(replace(new, columns=np.sqrt(known.left_out)).gram())
+        square = low @ crossed.T + np.diag(along)
+        middle = np.block([[self.middle, crossed.T], [crossed, square]]) + taken.T @ taken
+        mixed = np.vstack([np.zeros_like(stacked[:size]), along[:, None] * added])
+        mixed[:, size:] += block.unfold(taken.T)
+        image = np.hstack([np.vstack([np.eye(size), low]), mixed])
+        return (
+            MixedRows(parts, by @ chosen @ stacked),
+            MixedRows((self.image, *parts), by @ image),
+            by @ middle @ by.T,
         )
 
     def _start_covariance(
@@ -670,13 +709,11 @@ class TrackedSubspace(Sketch):
 
     def _turn_to(self, block: Block, products: Rows, known: TrackedCovariance) -> Turn:
         """Return the turn to the leading directions of K̂ and of some rows X of a block."""
-        # X times a power of two near 1/√unit, so that no product is out of range.
-        factor = 2.0 ** -(int(np.frexp(known.followed.unit)[1]) // 2)
+        factor = _near_inverse_root(known.followed.unit)
         sums = factor * self._leading_sums(block, factor)
-        rows = self._mixture(block, sums)
+        rows = self._sums(block, sums)
         inside = sums @ products.astype(np.float64)
-        crossed = (rows @ self.image.T).astype(np.float64)
-        gram = MixedRows((rows,), rough=True).gram()
+        gram, crossed = np.hsplit(rows.gram(self.image), [len(sums)])
         by, new_by, values = known.leading(crossed, gram, factor)
         along, taken = by @ self.middle + new_by @ inside, by @ crossed.T + new_by @ gram
         return Turn(values, by, along, NewRows(rows, factor, new_by, taken / factor))
@@ -693,17 +730,13 @@ class TrackedSubspace(Sketch):
             return np.eye(n_rows)
         rng = np.random.Generator(np.random.Philox(self.n_rows))
         signs = rng.choice([-1.0, 1.0], (most, n_rows)) / math.sqrt(most)
-        seen = block.products(self._mixture(block, factor * signs)).astype(np.float64)
+        seen = block.fold(self._sums(block, factor * signs).walk().multiply(block.parts))
         sums: Float64 = np.linalg.qr(seen)[0].T
         return sums
 
-    def _mixture(self, block: Block, sums: Float64) -> Rows:
-        """Return sums·rows of a block, in the own dtype."""
-        mix = MixedRows(block.parts, block.unfold(sums), rough=not is_sparse(block.rows))
-        found = np.empty((len(sums), self.n_features), self.dtype)
-        for span, mixed in mix.walk():
-            found[:, span] = mixed
-        return found
+    def _sums(self, block: Block, sums: Float64) -> MixedRows:
+        """Return sums·rows of a block, left implicit: a block is as large as the sketch."""
+        return MixedRows(block.parts, block.unfold(sums), rough=not is_sparse(block.rows))
 
     @property
     def _is_out_of_range(self) -> bool:
@@ -839,6 +872,11 @@ class TrackedSubspace(Sketch):
     def _postpone_turn(self, n_more: int = 0) -> None:
         self.due_turn = int(self._turn_growth * (self.n_rows + n_more)) + 1
         self.n_turns += 1
+
+
+def _near_inverse_root(unit: float) -> float:
+    """Return a power of two near 1/√unit: rows times it have products in range."""
+    return 2.0 ** -(int(np.frexp(unit)[1]) // 2)
 
 
 def _outside(inner: Rows, mass: float) -> float:

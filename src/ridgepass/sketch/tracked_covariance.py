@@ -39,6 +39,7 @@ from ridgepass.threads import each
 # we have: mixed, correlated, uneven and sparse columns.
 DIAGONAL_SLOPE = 2.0
 PANEL = 1 << 18  # numbers at a time, so that what is done to them stays in the cache
+N_SUMS = 4  # that panels of a long product are added up in
 JITTER = 1e-14  # relative to each diagonal entry: M is positive but for rounding
 # Below this share of the vectors that tell of E, what lies outside Ω is too little to measure.
 LEAST_OUTSIDE = 1e-10
@@ -102,15 +103,21 @@ class MixedRows:
                 cuts[0] = None
         return PanelWalk(self, cuts, width or panel_width(max(sizes)))
 
-    def gram(self) -> Float64:
-        """Return rows·rowsᵀ: rows are divided before they are multiplied, and so are in range."""
+    def gram(self, *others: Rows) -> Float64:
+        """Return rows·rowsᵀ and beside it rows·othersᵀ.
+
+        Rows are divided before they are multiplied, and so are in range.
+        """
         walk = self.walk()
         parts: list[Any] = [None] * len(walk.spans)
 
         def multiply(index: int) -> None:
-            rows = walk.at(walk.spans[index])
+            span = walk.spans[index]
+            rows = walk.at(span)
             rows = rows if self.rough else rows.astype(np.float64, copy=False)
-            parts[index] = (rows @ rows.T).astype(np.float64)  # half the work, as NumPy does it
+            found = [rows @ rows.T]  # half the work, as NumPy does it
+            found += [rows @ other[:, span].T for other in others]
+            parts[index] = np.hstack(found, dtype=np.float64)
 
         each(multiply, range(len(parts)))
         return np.asarray(sum(parts))
@@ -163,6 +170,20 @@ class PanelWalk:
     def __iter__(self) -> Iterator[tuple[slice, Any]]:
         for span in self.spans:
             yield span, self.at(span)
+
+    def multiply(self, parts: tuple[Part, ...]) -> Float64:
+        """Return vstack(parts)·rowsᵀ; panels are summed up in float64."""
+        # A sum for every thread, whatever their number, but not for every panel: rows may be many.
+        sums: list[Any] = [0.0] * N_SUMS
+
+        def add(index: int) -> None:
+            for span in self.spans[index::N_SUMS]:
+                rows = self.at(span).T
+                found = [panel(part, span) @ rows for part in parts]
+                sums[index] = sums[index] + np.concatenate(found, dtype=np.float64)
+
+        each(add, range(N_SUMS))
+        return np.asarray(sum(sums))
 
 
 @dataclass(frozen=True)
@@ -377,6 +398,7 @@ class TrackedCovariance:
         along = np.einsum("dt,dt->t", outside, outside_image)
         least = (64 * self.followed.rounding) ** 2 * np.einsum("dt,dt->t", whole, whole)
         there = (squares > least) & (squares > SMALLEST_NORMAL)
+        there &= len(self._scale) < len(image)  # else Ω has all directions but for rounding
         steps: Float64 = along / np.where(there, squares, 1.0)
         return steps if there.all() else np.where(there, steps, self.line_search(cross, image))
 

@@ -7,7 +7,7 @@ from typing import Any, Literal
 import numpy as np
 
 from ridgepass.kernels import Float64, Rows, panels
-from ridgepass.sketch.tracked_covariance import panel_width
+from ridgepass.sketch.tracked_covariance import MixedRows, panel_width
 from ridgepass.threads import each
 
 
@@ -17,8 +17,8 @@ class NewRows:
 
     Attributes
     ----------
-    rows : ndarray of shape (n_rows, n_features)
-        factor·X.
+    rows : MixedRows
+        factor·X, found anew for every panel: written out they would be as large as Ω.
     factor : float
         So that no product is out of range.
     by : ndarray of shape (size, n_rows)
@@ -27,7 +27,7 @@ class NewRows:
         VXᵀ.
     """
 
-    rows: Rows
+    rows: MixedRows
     factor: float
     by: Float64
     taken: Float64
@@ -90,7 +90,7 @@ class _Walk:
         self.unit = 1.0 if in_range else math.ldexp(1.0, -math.frexp(largest)[1])
         by = self.unit * turn.by
         self.values, self.by, self.along = self._own(turn.values, by, turn.along)
-        self.new = turn.new
+        self.new = None if turn.new is None else turn.new.rows.walk()
         if turn.new is not None:
             self.new_by, self.taken = self._own(turn.new.by, turn.new.taken / turn.new.factor)
 
@@ -101,14 +101,21 @@ class _Walk:
         out = np.empty((len(by), rows.shape[1]), self.dtype, self.order)
         return np.matmul(by, rows, out=out)
 
-    def turned(self, span: slice) -> Rows:
-        """Return V."""
+    def new_rows(self, span: slice) -> Rows | None:
+        """Return factor·X, if there are new rows."""
+        if self.new is None:
+            return None
+        rows: Rows = self.new.at(span).astype(self.dtype, copy=False)
+        return rows
+
+    def turned(self, span: slice, new: Rows | None) -> Rows:
+        """Return V, given new rows."""
         image = self.image[:, span]
         if self.unit != 1.0:
             image = image / self.dtype.type(self.unit)
         found = self._product(self.by, image)
-        if self.new is not None:
-            found += self._product(self.new_by, self.new.rows[:, span])
+        if new is not None:
+            found += self._product(self.new_by, new)
         return found
 
     def outside(self, tails: Rows) -> list[Float64]:
@@ -118,7 +125,7 @@ class _Walk:
 
         def measure(index: int) -> None:
             span = self.spans[index]
-            turned, before = self.turned(span), self.basis[:, span]
+            turned, before = self.turned(span, self.new_rows(span)), self.basis[:, span]
             self.image[:, span] = turned
             # Its difference, not that of its squares: where T is large it may be next to nothing.
             turned -= self._product(self.along, before)
@@ -135,8 +142,10 @@ class _Walk:
         factors, by = self._own(self.values + tail, -tail * self.along)
 
         def turn(span: slice) -> None:
-            image = self._product(by, self.basis[:, span])
-            self._put(span, self.turned(span), image, factors, kept)
+            image, new = self._product(by, self.basis[:, span]), self.new_rows(span)
+            if new is not None:
+                image -= self._product(self.taken, new)
+            self._put(span, self.turned(span, new), image, factors, kept)
 
         each(turn, self.spans)
 
@@ -150,6 +159,9 @@ class _Walk:
             np.subtract(turned, image, out=image)
             image *= tails[span]
             image -= inside
+            new = self.new_rows(span)
+            if new is not None:
+                image -= self._product(self.taken, new)
             self._put(span, turned, image, self.values, kept)
 
         each(turn, self.spans)
@@ -162,6 +174,4 @@ class _Walk:
         self.basis[:, span] = turned
         turned *= factors[:, None]
         turned += image
-        if self.new is not None:
-            turned -= self._product(self.taken, self.new.rows[:, span])
         self.image[:, span] = turned
