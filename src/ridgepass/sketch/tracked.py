@@ -39,10 +39,10 @@ from ridgepass.snapshot import Kept, array, entry, part, put_each, take, take_ea
 
 # Rows of a block, at most, and as a multiple of the sketch size: thin products are slow. With very
 # many columns a block must not outweigh the sketch by more than these bytes, less what 24 probes
-# and their images take for each column.
+# take for each column, with their images as they are kept and once more in a certificate.
 MOST_ROWS = 768
 MOST_SKETCHES = 8
-BLOCK_BYTES, COLUMN_BYTES = 38_300_000, 24 * 12
+BLOCK_BYTES, COLUMN_BYTES = 38_300_000, 24 * 20
 # A sparse block costs a look at most columns of the images, however few entries it has: more rows
 # where there are more columns, up to a limit.
 SPARSE_ROWS, MOST_SPARSE_ROWS = 4096, 16384
@@ -77,9 +77,10 @@ LEAST_PROBES = 8
 
 def tracked_block(n_features: int, sketch_size: int, dtype: np.dtype[Any]) -> int:
     """Return how many dense rows make a block."""
-    spare = max(BLOCK_BYTES - COLUMN_BYTES * n_features, 0)
+    spare = BLOCK_BYTES - COLUMN_BYTES * n_features
     wide = spare // (n_features * dtype.itemsize) + sketch_size
-    return max(sketch_size, min(wide, MOST_ROWS, MOST_SKETCHES * sketch_size))
+    most = min(wide, max(MOST_ROWS, sketch_size), MOST_SKETCHES * sketch_size)
+    return max(most, (sketch_size + 1) // 2)
 
 
 def sparse_tracked_block(n_features: int, sketch_size: int) -> int:
