@@ -99,11 +99,18 @@ class Reading:
 
     def learn_share(self, values):
         self.due_share = int(3 * self.n) + 1
-        known = (self.V * values) @ self.V.T
+        self.choose((self.V * values) @ self.V.T)
+
+    def learn_share_again(self, n):
+        self.due_share = int(1.5 * n) + 1
+        self.choose(self.low())
+
+    def choose(self, known):
         left = np.maximum(np.diagonal(self.K - known), 0.0)
         whole = np.square((self.K - known) @ self.probes.T).sum(axis=0).mean()
         uneven = np.square(left).sum() - left.sum() ** 2 / self.d
-        found = min(2 * uneven / max(whole, np.square(left).sum()), 1.0)
+        whole = max(whole, np.square(left).sum())
+        found = min(max(2 * uneven / whole, 10 * np.square(left).sum() / whole - 9), 1.0)
         if abs(found - self.share) > 0.2:
             self.share = round(4 * found) / 4
         self.set_outside_shares(known)
@@ -145,6 +152,8 @@ class Reading:
             self.learn_share(values)
         elif X is None:
             self.set_outside_shares((V * values) @ V.T)
+        if X is None:
+            self.due_share = max(self.due_share, self.due_turn)
 
     def steps(self, gamma, c, fresh):
         """The t for which c − t(h + γw) is shortest outside Ω, divided by the tail and γ.
@@ -203,6 +212,8 @@ class Reading:
             self.n += len(X)
         if self.V is not None and self.n >= self.due_turn:
             self.turn()
+        elif self.V is not None and self.n >= self.due_share:
+            self.learn_share_again(self.n)
         if self.V is not None and self.n >= self.due_move:
             self.move()
 
@@ -224,7 +235,7 @@ class Reading:
         self.outside = 0.8 * self.outside + 0.2 * max(self.outside_of(X), least)
         self.add(X, y)
         if is_new:
-            self.set_outside_shares(self.low())
+            self.learn_share_again(self.n + len(X))
 
     def read(self, A, b):
         cut = len(A) - len(A) % self.block_rows

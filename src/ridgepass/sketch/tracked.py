@@ -68,7 +68,7 @@ CHANGES = 0.5  # how likely a change is taken to be before the first row, over (
 # Where there are more targets than half of the sketch, so many mixtures of them measure the tail.
 N_MIXTURES = 8
 COLLECT_EVERY = {"float32": 8, "float64": 256}  # blocks
-SHARE_GROWTH = 3.0
+SHARE_GROWTH, NEW_SHARE_GROWTH = 3.0, 1.5  # of rows until it is chosen again; after a new block
 LEAST_WIDENING = 1e-8  # squares of a new direction that a question looks at, of the largest
 LEAST_MIXTURE = 64  # rows that stand for a new block, at least, or as many as in the basis
 # If no probes are asked for, so many measure the diagonal's share.
@@ -331,6 +331,8 @@ class TrackedSubspace(Sketch):
             return
         if self.n_rows >= self.due_turn:
             self._turn()
+        elif self.n_rows >= self.due_share:
+            self._learn_share_again()
         if self.n_rows >= self.due_move:
             self._move(cross)
 
@@ -588,7 +590,7 @@ class TrackedSubspace(Sketch):
         self.middle += inner
         cross = self._add(block, products, self.images)
         if is_new:
-            self._measure_outside_shares()
+            self._learn_share_again(len(block))
         return cross
 
     def _is_new(self, outside: float, mass: float, n_rows: int) -> bool:
@@ -707,6 +709,8 @@ class TrackedSubspace(Sketch):
             self._learn_share(turn.values, kept)
         elif kept is not None:
             self._set_outside_shares(kept)
+        if block is None:
+            self.due_share = max(self.due_share, self.due_turn)  # learning is cheap in a turn
 
     def _turn_to(self, block: Block, products: Rows, known: TrackedCovariance) -> Turn:
         """Return the turn to the leading directions of K̂ and of some rows X of a block."""
@@ -750,24 +754,33 @@ class TrackedSubspace(Sketch):
         ``kept`` is its diagonal.
         """
         self.due_share = int(SHARE_GROWTH * self.n_rows) + 1
-        left = np.maximum(self.diagonal - kept, 0.0)
-        unit = float(binary_scales(self.diagonal[:, None])[0])
         if self.n_probes and not self._is_out_of_range:
-            points, probes = self.points[self._probes], slice(self.n_starts, None)
-            weights = values.astype(self.dtype) * product(points, self.basis)
-            lost = 0.0
-            for span in panels(self.n_features, panel_width(8 * self.n_probes)):
-                image = self.further[probes, span] + self.images[self._followed][probes, span]
-                held = np.empty(image.shape, self.dtype, self._order)
-                image -= np.matmul(weights, self.basis[:, span], out=held)
-                lost += float(np.square(image / unit).sum()) / self.n_probes
-            self._choose(diagonal_share(left / unit, lost))
+            weights = values.astype(self.dtype) * product(self.points[self._probes], self.basis)
+            self._choose_by(weights, self.basis, kept)
         self._set_outside_shares(kept)
 
-    def _measure_outside_shares(self) -> None:
-        """Set the same after a turn to a block: the turn knows only random sums of its rows."""
-        if self.share > 0:
-            self._set_outside_shares(self.diagonal - self.known(rough=True, fresh=True).left_out)
+    def _learn_share_again(self, n_more: int = 0) -> None:
+        """Choose the same after a new block, or when many rows have come since: K has changed."""
+        self.due_share = int(NEW_SHARE_GROWTH * (self.n_rows + n_more)) + 1
+        known = self.known(rough=True, fresh=True)
+        kept = self.diagonal - known.left_out
+        if self.n_probes and not self._is_out_of_range:
+            root = known.root()
+            seen = product(self.points[self._probes], self.image).astype(np.float64)
+            self._choose_by((seen @ root.T @ root).astype(self.dtype), self.image, kept)
+        self._set_outside_shares(kept)
+
+    def _choose_by(self, weights: Rows, rows: Rows, kept: Float64) -> None:
+        """Choose the share by what probes have of E: their images, less weights·rows."""
+        left = np.maximum(self.diagonal - kept, 0.0)
+        unit = float(binary_scales(self.diagonal[:, None])[0])
+        probes, lost = slice(self.n_starts, None), 0.0
+        for span in panels(self.n_features, panel_width(8 * self.n_probes)):
+            image = self.further[probes, span] + self.images[self._followed][probes, span]
+            held = np.empty(image.shape, self.dtype, self._order)
+            image -= np.matmul(weights, rows[:, span], out=held)
+            lost += float(np.square(image / unit).sum()) / self.n_probes
+        self._choose(diagonal_share(left / unit, lost))
 
     def _set_outside_shares(self, kept: Float64) -> None:
         """Set what share of each column's squares lies outside a new basis: what moves go by.
@@ -835,7 +848,7 @@ class TrackedSubspace(Sketch):
         self.middle += self._inner(products)
         block.add_images(self.images[:stop], products)
         if is_new:
-            self._measure_outside_shares()
+            self._learn_share_again(len(block))
 
     def _join_from_start(self, start: IncrementalSVD, other: Self) -> None:
         """Go on from where the other is, and take in the few rows there were."""
