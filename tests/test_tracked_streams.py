@@ -110,7 +110,8 @@ class Reading:
         whole = np.square((self.K - known) @ self.probes.T).sum(axis=0).mean()
         uneven = np.square(left).sum() - left.sum() ** 2 / self.d
         whole = max(whole, np.square(left).sum())
-        found = min(max(2 * uneven / whole, 10 * np.square(left).sum() / whole - 9), 1.0)
+        least = self.share if np.square(left).sum() >= 0.9 * whole else 0.0
+        found = max(min(2 * uneven / whole, 1.0), least)
         if abs(found - self.share) > 0.2:
             self.share = round(4 * found) / 4
         self.set_outside_shares(known)
@@ -207,6 +208,7 @@ class Reading:
             self.n += len(X)
             self.postpone_turn(self.n)
             self.n_turns -= 1
+            self.due_share = max(self.due_share, self.due_turn)
         else:
             self.follow(X, y)
             self.n += len(X)
@@ -865,6 +867,19 @@ def test_clusters_in_order_are_no_worse_than_with_rfd(seed, size, factor):
     b = A @ rng.standard_normal(d) + rng.standard_normal(len(A))
     tracked, rfd = errors_beside_rfd(A, b, 100.0 * factor, size)
     assert tracked < rfd
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("size", [24, 64])
+def test_columns_that_are_mixed_later_get_another_tail(seed, size):
+    rng = np.random.default_rng(seed)
+    A = rng.standard_normal((6000, 300)) * np.exp(-np.arange(300) / 30)
+    A[3000:] = A[3000:] @ ortho_group(rng, 300)
+    b = A @ rng.standard_normal(300) + rng.standard_normal(6000)
+    largest = np.linalg.norm(A, 2) ** 2
+    for alpha in (1e-4 * largest, 1e-2 * largest):
+        tracked, rfd = errors_beside_rfd(A, b, alpha, size)
+        assert tracked < rfd
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])

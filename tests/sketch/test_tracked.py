@@ -356,7 +356,7 @@ def test_all_sequences_of_choices_together_have_a_probability_of_one_at_most():
 
 def test_a_tail_is_chosen_now_and_then_and_costs_certainty():
     sketch = train(*uneven(), 16)
-    assert 1 < sketch.n_choices <= sketch.n_turns
+    assert 1 < sketch.n_choices <= sketch.n_turns  # no block is new
     assert sketch.surprise > 0
     plain = Probes.draw(N_PROBES, 80, np.dtype("float64"))
     assert sketch.probes.factor(1e-6) > plain.factor(1e-6)
@@ -611,12 +611,12 @@ def test_no_more_bytes_are_held_than_was_said(n_targets, n_probes, dtype):
         (100, 64, 512),
         (100, 500, 768),
         (100, 1000, 1000),
-        (10**6, 2, 2),
-        (10**6, 64, 64),
-        (10**4, 64, 506),
-        (10**5, 256, 267),
+        (10**6, 2, 1),
+        (10**6, 64, 32),
+        (10**4, 64, 482),
+        (10**5, 256, 243),
     ],
 )
-def test_blocks_are_neither_thin_nor_longer_than_a_few_sketches(n_features, size, rows):
+def test_blocks_have_half_a_sketch_and_are_not_longer_than_a_few_sketches(n_features, size, rows):
     assert tracked_block(n_features, size, np.dtype("float64")) == rows
     assert make(100, 5).block_rows == 40

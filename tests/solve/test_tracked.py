@@ -236,7 +236,7 @@ def test_the_diagonal_is_used_where_columns_differ_and_not_where_they_are_mixed(
     def share(A):
         case = Case(rng, A, b, 4)
         probes = rng.standard_normal((8, 60))
-        return diagonal_share(np.diagonal(case.rest), np.square(probes @ case.rest).sum() / 8)
+        return diagonal_share(np.diagonal(case.rest), np.square(probes @ case.rest).sum() / 8, 0.0)
 
     turn, _ = np.linalg.qr(rng.standard_normal((60, 60)))
     assert share(rows) > 0.8
@@ -247,9 +247,17 @@ def test_the_share_is_twice_what_the_diagonal_explains_of_what_is_left():
     case = make(5, n_features=40)
     diagonal, whole = np.diagonal(case.rest), np.square(case.rest).sum()
     uneven = np.square(diagonal - diagonal.mean()).sum()
-    assert diagonal_share(diagonal, whole) == pytest.approx(min(2 * uneven / whole, 1.0))
-    assert diagonal_share(diagonal, 0.0) <= 1.0
-    assert diagonal_share(np.zeros(40), 0.0) == 0.0
+    assert diagonal_share(diagonal, whole, 0.0) == pytest.approx(min(2 * uneven / whole, 1.0))
+    assert diagonal_share(diagonal, 0.0, 0.0) <= 1.0
+    assert diagonal_share(np.zeros(40), 0.0, 1.0) == 0.0
+
+
+def test_a_diagonal_stays_while_it_is_nearly_all_that_is_left():
+    even = np.full(40, 3.0)
+    squares = np.square(even).sum()
+    assert diagonal_share(even, squares, 0.75) == 0.75
+    assert diagonal_share(even, squares, 0.0) == 0.0
+    assert diagonal_share(even, squares / 0.8, 0.75) == 0.0
 
 
 def near_and_far(power, share):

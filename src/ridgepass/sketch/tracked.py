@@ -317,6 +317,7 @@ class TrackedSubspace(Sketch):
         self.n_rows += block.n_rows
         if not following and self.start is None:
             self._postpone_turn()
+            self.due_share = max(self.due_share, self.due_turn)
         return cross
 
     def _share_rows(self) -> None:
@@ -350,14 +351,12 @@ class TrackedSubspace(Sketch):
         block: Block | None = None,
         *,
         rough: bool = False,
-        fresh: bool = False,
     ) -> TrackedCovariance:
         """Return K̂ of all blocks, and of rows that wait if there are any.
 
         Where these are new, their leading directions are beside those of the basis.
 
-        ``rough`` is good enough to move by: in the own dtype, with the tail as of the last turn
-        unless it is to be ``fresh``.
+        ``rough`` is good enough to move by: in the own dtype, with the tail as of the last turn.
         """
         size, stop = self.sketch_size, self._starts.stop
         middle, further = self.middle, self._further(slice(self.n_starts))
@@ -391,7 +390,7 @@ class TrackedSubspace(Sketch):
                 mixed=self._mixing is not None,
                 unit=unit,
                 share=self.share,
-                outside=self.outside_shares if rough and self.share > 0 and not fresh else None,
+                outside=self.outside_shares if rough and self.share > 0 else None,
                 rounding=unit_roundoff(self.dtype),
                 n_sums=2 * rank + self.n_features,
             )
@@ -762,7 +761,7 @@ class TrackedSubspace(Sketch):
     def _learn_share_again(self, n_more: int = 0) -> None:
         """Choose the same after a new block, or when many rows have come since: K has changed."""
         self.due_share = int(NEW_SHARE_GROWTH * (self.n_rows + n_more)) + 1
-        known = self.known(rough=True, fresh=True)
+        known = self.known()
         kept = self.diagonal - known.left_out
         if self.n_probes and not self._is_out_of_range:
             root = known.root()
@@ -780,7 +779,7 @@ class TrackedSubspace(Sketch):
             held = np.empty(image.shape, self.dtype, self._order)
             image -= np.matmul(weights, rows[:, span], out=held)
             lost += float(np.square(image / unit).sum()) / self.n_probes
-        self._choose(diagonal_share(left / unit, lost))
+        self._choose(diagonal_share(left / unit, lost, self.share))
 
     def _set_outside_shares(self, kept: Float64) -> None:
         """Set what share of each column's squares lies outside a new basis: what moves go by.

@@ -38,7 +38,7 @@ from ridgepass.threads import each
 # diagonal explains. It did nearly as well as the better of a scalar and a diagonal on all data that
 # we have: mixed, correlated, uneven and sparse columns.
 DIAGONAL_SLOPE = 2.0
-LEAST_DIAGONAL = 0.9  # part of ‖E‖²_F that the diagonal has where it begins to be all of E
+NEARLY_ALL = 0.9  # of ‖E‖²_F: E is its diagonal
 PANEL = 1 << 18  # numbers at a time, so that what is done to them stays in the cache
 N_SUMS = 4  # that panels of a long product are added up in
 JITTER = 1e-14  # relative to each diagonal entry: M is positive but for rounding
@@ -795,22 +795,23 @@ def panel_width(n_rows: int) -> int:
     return max(2048, PANEL // max(n_rows, 1))
 
 
-def diagonal_share(diagonal: Float64, whole: float) -> float:
+def diagonal_share(diagonal: Float64, whole: float, share: float) -> float:
     """Return how much of the tail should be E's diagonal; the rest is one number for all.
 
     A diagonal is right where columns are uneven or sparse. Where E has large eigenvalues that no
     diagonal shows, it falls far short of them, and solutions become too long. What tells is how
-    much of ‖E‖²_F the variation of the diagonal explains; and where all of E is its diagonal, that
-    is the tail however even it is. ``whole`` is the mean of ‖Eφ‖² over Gaussian vectors φ, which is
-    ‖E‖²_F on average.
+    much of ‖E‖²_F the variation of the diagonal explains. ``whole`` is the mean of ‖Eφ‖² over
+    Gaussian vectors φ, which is ‖E‖²_F on average. The share before, ``share``, is not lowered
+    while E is nearly all diagonal: columns of ones and zeros that come one after the other end up
+    even, and their diagonal is right all the same.
     """
     squares = float(diagonal @ diagonal)
     if squares == 0.0:
         return 0.0
     whole = max(whole, squares)
     uneven = squares - float(diagonal.sum()) ** 2 / len(diagonal)
-    beyond = (squares / whole - LEAST_DIAGONAL) / (1 - LEAST_DIAGONAL)
-    return min(max(DIAGONAL_SLOPE * uneven / whole, beyond, 0.0), 1.0)
+    least = share if squares >= NEARLY_ALL * whole else 0.0
+    return max(min(DIAGONAL_SLOPE * uneven / whole, 1.0), least)
 
 
 def orthonormal_mix(gram: Float64) -> Float64:
