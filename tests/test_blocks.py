@@ -128,12 +128,21 @@ def test_squares_of_columns_are_those_of_the_rows_written_out(case):
     np.testing.assert_array_equal(at_hand.column_squares(), np.arange(explicit.shape[1]))
 
 
+def pieces_of(block, n_rows):
+    """Parted until nothing is left."""
+    pieces, rest = [], block
+    while rest is not None:
+        first, rest = rest.parted(n_rows)
+        pieces.append(first)
+    return pieces
+
+
 @given(case=blocks(max_rows=9), n_rows=st.integers(1, 10), seed=st.integers(0, 999))
 @settings(max_examples=150)
-def test_pieces_are_the_block_cut_into_rows(case, n_rows, seed):
+def test_parts_are_the_block_cut_into_rows(case, n_rows, seed):
     block, explicit = case
     atol = 10 * TOLERANCE[block.rows.dtype.name]
-    pieces = list(block.pieces(n_rows))
+    pieces = pieces_of(block, n_rows)
     if block.n_rows <= n_rows and len(block):
         assert len(pieces) == 1
         assert pieces[0] is block
@@ -153,9 +162,9 @@ def test_pieces_are_the_block_cut_into_rows(case, n_rows, seed):
     np.testing.assert_allclose(out, points @ explicit.T @ explicit, atol=10 * atol)
 
 
-def test_pieces_of_sparse_rows_are_sparse_and_by_columns():
+def test_parts_of_sparse_rows_are_sparse_and_by_columns():
     rows = sparse.random_array((1000, 30), density=0.1, format="csc", rng=0)
-    pieces = list(Block(rows, np.zeros((1000, 1))).pieces(300))
+    pieces = pieces_of(Block(rows, np.zeros((1000, 1))), 300)
     assert [piece.rows.shape for piece in pieces] == [(300, 30)] * 3 + [(100, 30)]
     assert {piece.rows.format for piece in pieces} == {"csc"}
 
@@ -163,14 +172,14 @@ def test_pieces_of_sparse_rows_are_sparse_and_by_columns():
 def test_what_is_known_of_all_rows_is_not_taken_for_that_of_some():
     rows = np.random.default_rng(0).standard_normal((9, 3))
     whole = Block(rows, np.zeros((9, 1)), mean=rows.mean(axis=0)[None], squares=np.ones(3))
-    for piece in whole.pieces(4):
+    for piece in pieces_of(whole, 4):
         assert not piece.whole
         assert piece.squares is None
 
 
-def test_a_lone_row_between_means_is_a_piece_too():
+def test_a_lone_row_between_means_is_a_part_too():
     block = Block(np.ones((1, 3)), np.ones((1, 1)), n_shifts=1)
-    (piece,) = block.pieces(5)
+    (piece,) = pieces_of(block, 5)
     np.testing.assert_array_equal(piece.dense(), np.ones((1, 3)))
 
 

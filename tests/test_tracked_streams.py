@@ -197,14 +197,13 @@ class Reading:
 
     def take(self, X, y):
         if self.V is None:
-            step = max(self.size, 768)
-            for start in range(0, len(X), step):
-                part = slice(start, start + step)
-                if self.V is None:
-                    self.add(X[part], y[part])
-                    self.begin(X[part])
-                else:
-                    self.follow(X[part], y[part])
+            start, step = 0, max(self.size, 768)
+            while self.V is None and start < len(X):
+                self.add(X[start : start + step], y[start : start + step])
+                self.begin(X[start : start + step])
+                start += step
+            if start < len(X):
+                self.follow(X[start:], y[start:])
             self.n += len(X)
             self.postpone_turn(self.n)
             self.n_turns -= 1

@@ -1,7 +1,6 @@
 """Rows in the form in which sketches take them in."""
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -169,27 +168,25 @@ class Block:
         """Return rowsᵀ·targets in float64."""
         return self.lift(self.targets)
 
-    def pieces(self, n_rows: int) -> Iterator["Block"]:
-        """Cut the block into blocks of at most so many stored rows; shifts go with the last."""
-        stored = self._n_data
-        if stored <= n_rows:
-            yield self
-            return
-        rows = self.rows.tocsr() if is_sparse(self.rows) and stored > n_rows else self.rows
-        for start in range(0, stored, n_rows):
-            stop = min(start + n_rows, stored)
-            last = stop == stored
-            cut = rows[start : None if last else stop]
-            yield replace(
+    def parted(self, n_rows: int) -> "tuple[Block, Block | None]":
+        """Return the first so many stored rows and all others, if any; shifts are with the last."""
+        if self._n_data <= n_rows:
+            return self, None
+        by_rows = self.rows.tocsr() if is_sparse(self.rows) else self.rows
+        parts = [by_rows[:n_rows], by_rows[n_rows:]]
+        factors = self.factors
+        first, rest = (
+            replace(
                 self,
-                rows=cut.tocsc() if is_sparse(cut) else cut,
-                targets=self.targets[start : None if last else stop],
-                factors=None if self.factors is None else self.factors[start:stop],
-                shift=self.shift if last else None,
-                n_shifts=self.n_shifts if last else 0,
+                rows=rows.tocsc() if is_sparse(rows) else rows,
+                targets=self.targets[span],
+                factors=None if factors is None else factors[span],
                 whole=False,
                 squares=None,
             )
+            for rows, span in zip(parts, (slice(n_rows), slice(n_rows, None)), strict=True)
+        )
+        return replace(first, shift=None, n_shifts=0), rest
 
     def products(self, points: Rows) -> Rows:
         """Return rows·pointsᵀ in the dtype of the points, of shape (n_points, n_features).

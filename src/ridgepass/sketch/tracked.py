@@ -304,18 +304,19 @@ class TrackedSubspace(Sketch):
     def absorb(self, block: Block) -> Float64:
         """Take in one block; return its Aᵀb."""
         self._share_rows()
-        following = self.start is None
-        if following:
+        if self.start is None:
             cross = self._take(block)
-        else:
-            cross = np.zeros((self.n_features, block.targets.shape[1]))
-            for piece in block.pieces(self._start_rows):
-                if self.start is None:
-                    cross += self._take(piece)
-                else:
-                    cross += self._begin(self.start, piece)
+            self.n_rows += block.n_rows
+            return cross
+        cross = np.zeros((self.n_features, block.targets.shape[1]))
+        rest: Block | None = block
+        while rest is not None and self.start is not None:
+            first, rest = rest.parted(self._start_rows)
+            cross += self._begin(self.start, first)
+        if rest is not None:
+            cross += self._take(rest)
         self.n_rows += block.n_rows
-        if not following and self.start is None:
+        if self.start is None:
             self._postpone_turn()
             self.due_share = max(self.due_share, self.due_turn)
         return cross
