@@ -129,11 +129,15 @@ class Reading:
         return np.linalg.qr(X @ sums.T)[0].T @ X
 
     def widen(self, X):
-        """Put the directions of new rows beside the basis; E is known there by its diagonal."""
+        """Put the directions of new rows beside the basis, with the tail as far as E can have it."""
         squares, new = np.linalg.svd(self.few_sums(X) @ self.out(), full_matrices=False)[1:]
         new = new[squares**2 > 1e-8 * squares[0] ** 2].T
         left = np.maximum(np.diagonal(self.K - self.low()), 0.0)
-        image = self.low() @ new + new * (left @ np.square(new))
+        along = np.minimum(
+            np.diagonal(self.tails(fresh=True)) @ np.square(new),
+            np.square(np.sqrt(left) @ np.abs(new)),
+        )
+        image = self.low() @ new + new * along
         self.V, self.Y = np.hstack([self.V, new]), np.hstack([self.Y, image])
         self.M = self.V.T @ self.Y
         self.size = self.V.shape[1]

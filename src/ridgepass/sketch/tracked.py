@@ -401,8 +401,7 @@ class TrackedSubspace(Sketch):
         """Return Ω, Y and M with leading directions N of a new block's rows X beside the basis.
 
         All are mixtures of Ω, Y and X, which are not written out: a question takes no memory that
-        training does not. ``inside`` is XΩᵀ. Before these rows, E had along N what its diagonal
-        says: nothing is known of it there, and the tail is that of solutions.
+        training does not. ``inside`` is XΩᵀ.
         """
         known, size = self.known(), self.sketch_size
         factor = _near_inverse_root(known.followed.unit)
@@ -426,7 +425,7 @@ class TrackedSubspace(Sketch):
         crossed = new.walk().multiply((self.image,)).T  # NYᵀ
         low = crossed @ known.root().T @ known.root()
         taken = np.hstack([inside, block.fold(new.walk().multiply(block.parts))])  # X[Ω; N]ᵀ
-        along = np.diagonal(replace(new, columns=np.sqrt(known.left_out)).gram())
+        along = self._along(new, known)
         square = low @ crossed.T + np.diag(along)
         middle = np.block([[self.middle, crossed.T], [crossed, square]]) + taken.T @ taken
         mixed = np.vstack([np.zeros_like(stacked[:size]), along[:, None] * added])
@@ -437,6 +436,20 @@ class TrackedSubspace(Sketch):
             MixedRows((self.image, *parts), by @ image),
             by @ middle @ by.T,
         )
+
+    def _along(self, new: MixedRows, known: TrackedCovariance) -> Float64:
+        """Return what E is taken to have along some directions n: what the tail has there.
+
+        But no more than E can have, which is positive: n·En is at most (Σ|nᵢ|√Eᵢᵢ)². So columns
+        that had nothing before new rows are known to have had nothing.
+        """
+        tails, roots = np.broadcast_to(known.tails, self.n_features), np.sqrt(known.left_out)
+        n_new = 0 if new.mix is None else len(new.mix)
+        found, most = np.zeros(n_new), np.zeros(n_new)
+        for span, rows in new.walk():
+            found += np.square(rows) @ tails[span]
+            most += np.abs(rows) @ roots[span]
+        return np.minimum(found, np.square(most))
 
     def _start_covariance(
         self, start: IncrementalSVD, block: Block, columns: Float64 | None
