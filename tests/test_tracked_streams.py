@@ -129,7 +129,7 @@ class Reading:
         return np.linalg.qr(X @ sums.T)[0].T @ X
 
     def widen(self, X):
-        """Put the directions of new rows beside the basis, with the tail as far as E can have it."""
+        """Put directions of new rows beside the basis, with the tail as far as E can have it."""
         squares, new = np.linalg.svd(self.few_sums(X) @ self.out(), full_matrices=False)[1:]
         new = new[squares**2 > 1e-8 * squares[0] ** 2].T
         left = np.maximum(np.diagonal(self.K - self.low()), 0.0)
