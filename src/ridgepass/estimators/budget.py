@@ -62,7 +62,7 @@ def make_plan(
     >>> make_plan("auto", 256, None, **shape)
     Plan(method='tracked', sketch_size=256)
     >>> make_plan("auto", 256, 10**9, **shape)
-    Plan(method='tracked', sketch_size=786)
+    Plan(method='tracked', sketch_size=794)
     >>> make_plan("auto", 256, 10**9, **shape | dict(n_features=7000))
     Plan(method='exact', sketch_size=256)
     """
