@@ -356,10 +356,13 @@ class Query:
         cross_error = self.cross_error + summing * column_norms(cross)
         vectors = self.solver.solve_for(alpha, images)
         # As it is, and so long that c·v is ‖x̂‖²: the better for x̂ that are too short or too long,
-        # and for those that are nearly x.
+        # and for those that are nearly x. And once from zero: where the tail is a diagonal, that is
+        # better than from the starting point.
         wanted = norms * (norms / alpha) * units / np.einsum("dt,dt->t", cross, vectors)
+        scaled = vectors * np.where(wanted > 0, wanted, 1.0)
+        from_zero = self.solver.corrector(alpha)(images)
         found = np.full_like(absolute, np.inf)
-        for v in (vectors, vectors * np.where(wanted > 0, wanted, 1.0)):
+        for v, share in ((vectors, 0.45), (scaled, 0.45), (from_zero, 0.1)):
             lengths = column_norms(v)
             error = 4 * DOUBLE * (norms + alpha * lengths)
             probed = self.probed(alpha, images - alpha * v, v, error)
@@ -369,7 +372,7 @@ class Query:
                 absolute / units,
                 (1 + summing) * norms / alpha,
                 along / alpha,
-                probed.bound(doubt / 2) / alpha,
+                probed.bound(share * doubt) / alpha,
             )
             found = np.fmin(found, bound)
         return found

@@ -16,6 +16,9 @@ from store.models import assert_same
 from streams import norm
 
 PATHS = sorted(FOLDER.glob("*.ridge"))
+# Another processor adds up in another order: what rows waiting for their block make of an answer
+# differs by roundings of the model's own type, and a bound that is all rounding by more.
+SAME_COEF, SAME_BOUND = {"float32": 1e-6, "float64": 1e-9}, 1e-3
 
 
 def goes_on(model, name):
@@ -45,18 +48,19 @@ def test_golden_files(path, tmp_path):
     assert found.notes == {"made by": "make_golden.py"}
     assert type(model).__name__ == wanted["class"]
     assert model.n_samples_seen_ == wanted["n_samples_seen"]
-    np.testing.assert_allclose(model.coef_, wanted["coef"], rtol=1e-9)
-    np.testing.assert_allclose(model.intercept_, wanted["intercept"], rtol=1e-9)
+    rtol = SAME_COEF[model._learned.stream._state.sketch.dtype.name]
+    np.testing.assert_allclose(model.coef_, wanted["coef"], rtol=rtol)
+    np.testing.assert_allclose(model.intercept_, wanted["intercept"], rtol=rtol)
     # Never less than what was certified then, and a little more where rounding went uncounted.
     certain = model.certificate(confidence=1)
     found_then, found_now = np.array(wanted["relative"]), np.array(certain.relative)
-    assert (found_now >= found_then * (1 - 1e-6)).all()
+    assert (found_now >= found_then * (1 - SAME_BOUND)).all()
     assert (found_now <= found_then * 1.5).all()
     assert certain.passes == wanted.get("passes", 1)
     assert found.version == int(path.stem[1])
     if found.version == 4:
         proof = model.certificate()
-        np.testing.assert_allclose(proof.relative, wanted["probed"], rtol=1e-6)
+        np.testing.assert_allclose(proof.relative, wanted["probed"], rtol=SAME_BOUND)
         assert (proof.rests_on, proof.remark) == (wanted["rests_on"], wanted["remark"])
     else:
         assert model.probes == 0  # there were none
