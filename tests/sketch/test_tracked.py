@@ -356,7 +356,7 @@ def test_all_sequences_of_choices_together_have_a_probability_of_one_at_most():
 
 def test_a_tail_is_chosen_now_and_then_and_costs_certainty():
     sketch = train(*uneven(), 16)
-    assert 1 < sketch.n_choices <= sketch.n_turns  # no block is new
+    assert 1 < sketch.n_choices <= sketch.n_turns + sketch.n_moves  # no block is new
     assert sketch.surprise > 0
     plain = Probes.draw(N_PROBES, 80, np.dtype("float64"))
     assert sketch.probes.factor(1e-6) > plain.factor(1e-6)

@@ -12,6 +12,7 @@ from ridgepass.blocks import Block
 from ridgepass.kernels import (
     Float64,
     Rows,
+    apply,
     binary_scales,
     column_squares,
     is_sparse,
@@ -73,6 +74,10 @@ LEAST_WIDENING = 1e-8  # squares of a new direction that a question looks at, of
 LEAST_MIXTURE = 64  # rows that stand for a new block, at least, or as many as in the basis
 # If no probes are asked for, so many measure the diagonal's share.
 LEAST_PROBES = 8
+# Probes look at starting points when the rows have grown by so much since they did, and after a new
+# block. If so many times T + γ is missing in their images, these get it.
+CHECK_GROWTH = 1.3
+MISSING = 2.0
 
 
 def tracked_block(n_features: int, sketch_size: int, dtype: np.dtype[Any]) -> int:
@@ -151,6 +156,7 @@ class TrackedSubspace(Sketch):
         "due_move",
         "due_turn",
         "due_share",
+        "due_check",
     )
     needs_targets: ClassVar[bool] = True
     threads_itself: ClassVar[bool] = True
@@ -206,7 +212,7 @@ class TrackedSubspace(Sketch):
         self.n_choices = 0
         self.outside_shares: Float64 = np.zeros(0)
         self.outside = 0.0
-        self.due_move = self.due_turn = self.due_share = 0
+        self.due_move = self.due_turn = self.due_share = self.due_check = 0
         self.n_moves = self.n_turns = 0
 
     @property
@@ -604,6 +610,7 @@ class TrackedSubspace(Sketch):
         cross = self._add(block, products, self.images)
         if is_new:
             self._learn_share_again(len(block))
+            self.due_check = 0
         return cross
 
     def _is_new(self, outside: float, mass: float, n_rows: int) -> bool:
@@ -688,11 +695,36 @@ class TrackedSubspace(Sketch):
         self.due_move = int(self._move_growth * self.n_rows) + 1
         self.n_moves += 1
         cross = cross if self._mixing is None else cross @ self._mixing
-        known = self.known(rough=True)
-        point, image = known.moved(self._alpha(), cross)
+        alpha, known = self._alpha(), self.known(rough=True)
+        point, image = known.moved(alpha, cross)
+        if self.n_probes and self.n_rows >= self.due_check:
+            self.due_check = int(CHECK_GROWTH * self.n_rows) + 1
+            held = known.held_outside(alpha, point)
+            factor = self._missing(point, image, held)
+            if factor > 1:
+                again = known.starting_from(point, image + (factor - 1) * held, factor)
+                point, image = again.moved(alpha, cross)
         # Where alpha is so small that a solution overflows, the old place is as good.
         if np.isfinite(point).all() and np.isfinite(image).all():
             self._place(point, image)
+
+    def _missing(self, point: Float64, image: Float64, held: Float64) -> float:
+        """Return what T + γ must be multiplied by, as probes see the images of starting points.
+
+        ``held`` is (T + γ)u for what they have outside the basis, u. Where T is too small, starting
+        points go too far there, and their images hold too little of K: the tail measured by them
+        confirms itself. But Φ(h − Kw) is known, and its regression on Φ(T + γ)u is what is missing.
+        """
+        unit = float(binary_scales(image).max())
+        lost = self._own_probes().residuals(image / unit, point / unit)
+        seen = apply((self.points[self._probes],), held / unit)
+        squares = float(np.square(seen).sum())
+        missing = -float((lost * seen).sum()) / squares if squares > 0 else 0.0
+        level = round(math.log2(1 + missing)) if missing > MISSING else 0
+        self.n_choices += 1
+        changes = CHANGES / (self.n_choices + 1) ** 2
+        self.surprise -= math.log(changes / 2**level) if level else math.log1p(-changes)
+        return 2.0**level
 
     def _place(self, point: Float64, image: Float64) -> None:
         """Let starting points be there."""
@@ -834,7 +866,7 @@ class TrackedSubspace(Sketch):
         mix = block_diag(mine.root(), theirs.root())
         self._follow(MixedRows((self.image, other.image), mix), [mine, theirs])
         self.outside = max(self.outside, other.outside)
-        self.due_move = 0
+        self.due_move = self.due_check = 0
 
     def _forget_starts(self) -> None:
         """Begin at zero again, where the image is exact too."""
@@ -870,7 +902,7 @@ class TrackedSubspace(Sketch):
         self._follow(MixedRows((other.image,), known.root()), [known])
         if self.n_starts == other.n_starts:
             self._place(known.followed.starts, other._further(slice(other.n_starts)).T)
-        self.outside, self.due_move = other.outside, 0
+        self.outside, self.due_move, self.due_check = other.outside, 0, 0
         self._merge_start(start, diagonal)
 
     def _follow(self, stacked: MixedRows, parts: list[TrackedCovariance]) -> None:

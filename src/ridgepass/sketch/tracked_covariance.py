@@ -419,9 +419,7 @@ class TrackedCovariance:
 
         Y is taken for MΩ in solving, which costs no Gram matrix of Y; h is what K̂ makes of w.
         """
-        followed, least = self.followed, LEAST_RIDGE * self.followed.rounding
-        alpha = min(alpha, LARGEST_ALPHA * self.mass)
-        gamma = max(alpha / followed.unit, least * float(np.diagonal(followed.middle).max()))
+        followed, gamma = self.followed, self._ridge_of_moves(alpha)
         cross = cross / binary_scales(cross)  # w is of unit length anyway
         step = self._step if followed.share == 0.0 else self._step_with_diagonal_tail
         steps, delta, image = step(gamma, cross)
@@ -430,6 +428,27 @@ class TrackedCovariance:
         per = np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > SMALLEST_NORMAL)
         image = steps * followed.start_images + image
         return per * point, followed.unit * (per * image)
+
+    def _ridge_of_moves(self, alpha: float) -> float:
+        """Return γ, no further from K than numbers reach."""
+        followed, least = self.followed, LEAST_RIDGE * self.followed.rounding
+        alpha = min(alpha, LARGEST_ALPHA * self.mass)
+        return max(alpha / followed.unit, least * float(np.diagonal(followed.middle).max()))
+
+    def held_outside(self, alpha: float, points: Float64) -> Float64:
+        """Return (T + γ)u for what points that have moved there have outside Ω, u."""
+        ridges = np.asarray(self._tails + self._ridge_of_moves(alpha))
+        held: Float64 = self.followed.unit * (ridges * self._out(points).T).T
+        return held
+
+    def starting_from(self, points: Float64, images: Float64, factor: float) -> "TrackedCovariance":
+        """Return the same with other starting points; a diagonal tail is ``factor`` times it."""
+        followed = self.followed
+        outside = None if followed.outside is None else factor * followed.outside
+        images = images / followed.unit
+        return TrackedCovariance(
+            replace(followed, starts=points, start_images=images, outside=outside)
+        )
 
     def _step(self, gamma: float, cross: Float64) -> tuple[Float64, Float64, Float64]:
         """Return t, δ with (K̂ + γI)δ near c − t(h + γw), and K̂δ, for a scalar tail.
@@ -453,7 +472,7 @@ class TrackedCovariance:
         weights = dividing(middle + gamma * np.eye(len(middle)))(inside)
         lifted = image.lift(np.hstack([self._divide(seen), weights, self._divide(beside)]))
         low, low_within, low_outside = np.split(lifted, 3, axis=1)
-        tail = self._tail_of(point, left, start_image - low)
+        tail = self._tail = self._tail_of(point, left, start_image - low)
         outside = (left_cross - steps * left_image) / (tail + gamma)
         delta = basis.lift(weights) + outside
         return steps, delta, low_within + low_outside / (tail + gamma) + tail * outside
@@ -616,7 +635,7 @@ class TrackedCovariance:
         if not squares > LEAST_OUTSIDE * float(np.square(points).sum()):
             return self._mean_tail
         found = float((outside * images).sum()) / squares
-        return min(max(found, 0.0), self._left, self.followed.largest_tail)
+        return min(max(found, 0.0), float(self.followed.diagonal.sum()), self.followed.largest_tail)
 
     @property
     def _mean_tail(self) -> float:
