@@ -133,7 +133,8 @@ class TrackedSubspace(Sketch):
         through this choice, and through no other.
     surprise : float
         −log of the probability that the choices so far had before the first row: each is to keep
-        the share but with probability 0.5/(k + 1)², k being its number. Whatever probes are to
+        the share, or to find nothing missing in the images of starting points, but with probability
+        0.5/(k + 1)², k being its number. Whatever probes are to
         prove with doubt β holds for the answer of every sequence of choices with β times its
         probability, and so for the one that was made.
     """
@@ -720,7 +721,7 @@ class TrackedSubspace(Sketch):
         seen = apply((self.points[self._probes],), held / unit)
         squares = float(np.square(seen).sum())
         missing = -float((lost * seen).sum()) / squares if squares > 0 else 0.0
-        level = round(math.log2(1 + missing)) if missing > MISSING else 0
+        level = round(math.log2(1 + missing)) if MISSING < missing < math.inf else 0
         self.n_choices += 1
         changes = CHANGES / (self.n_choices + 1) ** 2
         self.surprise -= math.log(changes / 2**level) if level else math.log1p(-changes)
