@@ -129,15 +129,17 @@ class Reading:
         return np.linalg.qr(X @ sums.T)[0].T @ X
 
     def widen(self, X):
-        """Put directions of new rows beside the basis, with the tail as far as E can have it."""
+        """Put directions of new rows beside the basis, with what K̂ makes of them.
+
+        But with no more of the tail along them than E can have.
+        """
         squares, new = np.linalg.svd(self.few_sums(X) @ self.out(), full_matrices=False)[1:]
         new = new[squares**2 > 1e-8 * squares[0] ** 2].T
         left = np.maximum(np.diagonal(self.K - self.low()), 0.0)
-        along = np.minimum(
-            np.diagonal(self.tails(fresh=True)) @ np.square(new),
-            np.square(np.sqrt(left) @ np.abs(new)),
-        )
-        image = self.low() @ new + new * along
+        tail = self.tails(fresh=True)
+        found, most = np.diagonal(new.T @ tail @ new), np.square(np.sqrt(left) @ np.abs(new))
+        cap = np.eye(self.d) + new @ np.diag(np.sqrt(np.minimum(most / found, 1)) - 1) @ new.T
+        image = (self.low() + self.out() @ cap @ tail @ cap @ self.out()) @ new
         self.V, self.Y = np.hstack([self.V, new]), np.hstack([self.Y, image])
         self.M = self.V.T @ self.Y
         self.size = self.V.shape[1]

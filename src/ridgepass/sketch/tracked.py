@@ -2,7 +2,6 @@
 
 import copy
 import math
-from dataclasses import replace
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -389,7 +388,7 @@ class TrackedSubspace(Sketch):
         return TrackedCovariance(
             Followed(
                 basis=basis,
-                image=replace(image, unit=unit),
+                image=image.divided(unit),
                 middle=middle / unit,
                 starts=self.points[self._starts].astype(np.float64).T,
                 start_images=further.T / unit,
@@ -407,8 +406,9 @@ class TrackedSubspace(Sketch):
     def _widened(self, block: Block, inside: Float64) -> tuple[MixedRows, MixedRows, Float64]:
         """Return Ω, Y and M with leading directions N of a new block's rows X beside the basis.
 
-        All are mixtures of Ω, Y and X, which are not written out: a question takes no memory that
-        training does not. ``inside`` is XΩᵀ.
+        The image of N is that of K̂ so far, as in a turn, and of X. All are mixtures of Ω, Y and X,
+        which are not written out: a question takes no memory that training does not. ``inside`` is
+        XΩᵀ.
         """
         known, size = self.known(), self.sketch_size
         factor = _near_inverse_root(known.followed.unit)
@@ -432,31 +432,46 @@ class TrackedSubspace(Sketch):
         crossed = new.walk().multiply((self.image,)).T  # NYᵀ
         low = crossed @ known.root().T @ known.root()
         taken = np.hstack([inside, block.fold(new.walk().multiply(block.parts))])  # X[Ω; N]ᵀ
-        along = self._along(new, known)
-        square = low @ crossed.T + np.diag(along)
+        inner, tilt, caps = self._tail_along(new, known)
+        square = low @ crossed.T + caps[:, None] * inner * caps
         middle = np.block([[self.middle, crossed.T], [crossed, square]]) + taken.T @ taken
-        mixed = np.vstack([np.zeros_like(stacked[:size]), along[:, None] * added])
+        # N·C·T·C(I − P), where C has the caps along N and is one elsewhere.
+        mixed = caps[:, None] * inner * (caps - 1) @ added
+        mixed[:, :size] -= caps[:, None] * tilt
+        mixed = np.vstack([np.zeros_like(stacked[:size]), mixed])
         mixed[:, size:] += block.unfold(taken.T)
         image = np.hstack([np.vstack([np.eye(size), low]), mixed])
+        tailed = np.pad(caps[:, None] * added, ((size, 0), (0, 0)))
+        unit = known.followed.unit  # so that products with rows are in range
+        tails = np.broadcast_to(known.tails / unit, self.n_features)
+        plus = MixedRows(parts, tailed, tails, 1 / unit)
         return (
             MixedRows(parts, by @ chosen @ stacked),
-            MixedRows((self.image, *parts), by @ image),
+            MixedRows((self.image, *parts), image, plus=plus).mixed(by),
             by @ middle @ by.T,
         )
 
-    def _along(self, new: MixedRows, known: TrackedCovariance) -> Float64:
-        """Return what E is taken to have along some directions n: what the tail has there.
+    def _tail_along(
+        self, new: MixedRows, known: TrackedCovariance
+    ) -> tuple[Float64, Float64, Float64]:
+        """Return N·T·Nᵀ and N·T·Ωᵀ for some directions N, and what to multiply each of them by.
 
-        But no more than E can have, which is positive: n·En is at most (Σ|nᵢ|√Eᵢᵢ)². So columns
-        that had nothing before new rows are known to have had nothing.
+        E is taken to be what the tail is, but to have no more than it can have, as it is positive:
+        n·En is at most (Σ|nᵢ|√Eᵢᵢ)². So columns that had nothing before new rows are known to have
+        had nothing.
         """
         tails, roots = np.broadcast_to(known.tails, self.n_features), np.sqrt(known.left_out)
         n_new = 0 if new.mix is None else len(new.mix)
-        found, most = np.zeros(n_new), np.zeros(n_new)
+        inner, tilt = np.zeros((n_new, n_new)), np.zeros((n_new, self.sketch_size))
+        most = np.zeros(n_new)
         for span, rows in new.walk():
-            found += np.square(rows) @ tails[span]
+            weighted = rows * tails[span]
+            inner += weighted @ rows.T
+            tilt += weighted @ self.basis[:, span].T
             most += np.abs(rows) @ roots[span]
-        return np.minimum(found, np.square(most))
+        found = np.sqrt(np.diagonal(inner))
+        caps = np.divide(most, found, out=np.ones(n_new), where=found > most)
+        return inner, tilt, caps
 
     def _start_covariance(
         self, start: IncrementalSVD, block: Block, columns: Float64 | None

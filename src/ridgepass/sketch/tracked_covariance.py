@@ -54,7 +54,7 @@ Solve = Callable[[Float64], Float64]
 
 @dataclass(frozen=True)
 class MixedRows:
-    """The rows mix·vstack(parts)·diag(columns)/unit, left implicit.
+    """The rows mix·vstack(parts)·diag(columns)/unit, left implicit, and ``plus`` as many others.
 
     ``rough`` multiplies in the parts' own dtype, not in float64.
     """
@@ -64,9 +64,12 @@ class MixedRows:
     columns: Float64 | None = None
     unit: float = 1.0
     rough: bool = False
+    plus: "MixedRows | None" = None
 
     def project(self, vectors: Float64) -> Float64:
         """Return rows·vectors."""
+        if self.plus is not None:
+            return replace(self, plus=None).project(vectors) + self.plus.project(vectors)
         if self.columns is not None:
             vectors = self.columns[:, None] * vectors
         if self.rough:
@@ -80,6 +83,8 @@ class MixedRows:
 
     def lift(self, weights: Float64) -> Float64:
         """Return rowsᵀ·weights."""
+        if self.plus is not None:
+            return replace(self, plus=None).lift(weights) + self.plus.lift(weights)
         weights = (weights if self.mix is None else self.mix.T @ weights) / self.unit
         if self.rough:
             (part,) = self.parts
@@ -102,7 +107,9 @@ class MixedRows:
             # Y is taken as it is where rows that wait for their block are added to it.
             if len(mix) == sizes[0] and np.array_equal(parts[0], np.eye(len(mix))):
                 cuts[0] = None
-        return PanelWalk(self, cuts, width or panel_width(max(sizes)))
+        width = width or panel_width(max(sizes))
+        plus = None if self.plus is None else self.plus.walk(factor, width)
+        return PanelWalk(self, cuts, width, plus)
 
     def gram(self, *others: Rows) -> Float64:
         """Return rows·rowsᵀ and beside it rows·othersᵀ.
@@ -123,10 +130,20 @@ class MixedRows:
         each(multiply, range(len(parts)))
         return np.asarray(sum(parts))
 
+    def mixed(self, by: Float64) -> "MixedRows":
+        """Return by·rows."""
+        mix = by if self.mix is None else by @ self.mix
+        return replace(self, mix=mix, plus=self.plus and self.plus.mixed(by))
+
+    def divided(self, unit: float) -> "MixedRows":
+        """Return the same divided by a unit."""
+        return replace(self, unit=unit * self.unit, plus=self.plus and self.plus.divided(unit))
+
     def rescaled(self, columns: Float64) -> "MixedRows":
         """Return the same with columns multiplied."""
         together = columns if self.columns is None else self.columns * columns
-        return replace(self, columns=together, rough=False)
+        plus = self.plus and self.plus.rescaled(columns)
+        return replace(self, columns=together, rough=False, plus=plus)
 
 
 @dataclass(frozen=True)
@@ -141,11 +158,14 @@ class PanelWalk:
         What each of its parts is multiplied by, with a row for each of theirs; None for 1/unit.
     width : int
         Columns at a time.
+    plus : PanelWalk or None
+        Others to add.
     """
 
     rows: MixedRows
     cuts: list[Float64 | None]
     width: int
+    plus: "PanelWalk | None"
 
     @cached_property
     def spans(self) -> list[slice]:
@@ -166,7 +186,9 @@ class PanelWalk:
             else:
                 mixed = cut.T @ chunk
             found = mixed if found is None else found + mixed
-        return found if rows.columns is None else found * rows.columns[span]
+        if rows.columns is not None:
+            found = found * rows.columns[span]
+        return found if self.plus is None else found + self.plus.at(span)
 
     def __iter__(self) -> Iterator[tuple[slice, Any]]:
         for span in self.spans:
@@ -289,10 +311,7 @@ class TrackedCovariance:
         inverse = np.divide(1.0, columns, out=np.zeros_like(columns), where=columns > 0)
         basis = old.basis.rescaled(inverse)
         mix = orthonormal_mix(basis.gram())
-        basis, image = (
-            replace(rows, mix=mix if rows.mix is None else mix @ rows.mix)
-            for rows in (basis, old.image.rescaled(columns))
-        )
+        basis, image = (rows.mixed(mix) for rows in (basis, old.image.rescaled(columns)))
         middle = _symmetric(mix @ old.middle @ mix.T)
         unit = float(binary_scales(np.diagonal(middle)[:, None])[0])  # K is of another size now
         down, up = inverse[:, None], columns[:, None] / unit
@@ -300,7 +319,7 @@ class TrackedCovariance:
             replace(
                 old,
                 basis=basis,
-                image=replace(image, unit=unit * image.unit),
+                image=image.divided(unit),
                 middle=middle / unit,
                 starts=down * old.starts,
                 start_images=up * old.start_images,
