@@ -109,13 +109,14 @@ def test_probes_of_the_same_seed_stay_and_an_empty_stream_takes_those_of_another
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_a_stream_without_probes_never_speaks_of_them(method):
+def test_a_stream_without_probes_says_so_where_it_matters(method):
     A, b, _ = make_rows()
     stream = RidgeStream(method, sketch_size=4, probes=0).update(A, b)
     stream.merge(RidgeStream(method, sketch_size=4, probes=0, probe_seed=1).update(A, b))
     proof = stream.certificate(100.0)
     assert proof.confidence == 1.0
-    assert proof.remark == ""
+    assert ("no probes" in proof.remark) == (method != "exact")
+    assert "merger" not in proof.remark
     assert (proof.estimate is None) == (method != "exact")
     assert proof.rests_on == ("exact" if method == "exact" else "sketch")
 

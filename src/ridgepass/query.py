@@ -20,7 +20,7 @@ from ridgepass.kernels import (
 )
 from ridgepass.probes import Probes
 from ridgepass.scaling import Rescaling
-from ridgepass.sketch import Dense, LowRank, Sketch, TrackedCovariance
+from ridgepass.sketch import Dense, ExactCovariance, LowRank, Sketch, TrackedCovariance
 from ridgepass.solve import Certificate, DenseSolver, Solver, error_bounds, factorise
 from ridgepass.solve.bounds import Bounds, over, relative_to_exact, sum_rounding
 from ridgepass.solve.directions import Width, Widths, by_distance, by_ellipsoid, by_leverage
@@ -34,11 +34,22 @@ CONFIDENCE = 1 - 1e-6  # with which certificates hold unless another is asked fo
 # Shares of the doubt: of residuals, and of how long exact ridge is; the rest is for ‖AᵀA − K̂‖.
 RESIDUAL_DOUBT, LENGTH_DOUBT = 0.85, 0.05
 DISTANCE_DOUBT = 1 - RESIDUAL_DOUBT - LENGTH_DOUBT
-PROBES_DROPPED = (
-    "no probes: a merger, perhaps of folds, has dropped them, since the parts had others. Use one "
-    "random_state and number of probes for all parts, and in place of standardize=True, which "
-    "measures each part's columns by themselves, one feature_scale"
+NO_PROBES = "there are no probes: only what is certain bounds the error, and nothing estimates it"
+PROBES_DROPPED = "a merger, perhaps of folds, has dropped the probes, since its parts had others: "
+SAME_PROBES = "fit all parts with one random_state (--seed) and one number of probes"
+SAME_UNITS = (
+    "standardize=True measures each part's columns by themselves, so pass all parts one "
+    "feature_scale instead"
 )
+
+
+def _remark(state: State) -> str:
+    """Return what a certificate should say besides."""
+    if isinstance(state.sketch, ExactCovariance) or state.has_probes:
+        return ""
+    if state.n_probes == 0:
+        return NO_PROBES
+    return PROBES_DROPPED + (SAME_UNITS if state.intake.standardizes else SAME_PROBES)
 
 
 def _in_units(state: State, fresh: Float64) -> tuple[Sketch, Float64]:
@@ -195,7 +206,7 @@ class Query:
             centred=intake.centre,
             find_probes=partial(_probes_of, state, block, fresh, columns),
             longest_block=moments.longest_block,
-            remark=PROBES_DROPPED if state.probes_dropped else "",
+            remark=_remark(state),
         )
 
     @np.errstate(over="ignore", invalid="ignore")

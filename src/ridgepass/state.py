@@ -88,11 +88,11 @@ class State:
         )
 
     @property
-    def probes_dropped(self) -> bool:
-        """Whether there were probes, and a merger has dropped them."""
+    def has_probes(self) -> bool:
+        """Whether residuals can be measured: probes were asked for, and no merger dropped them."""
         if isinstance(self.sketch, TrackedSubspace):
-            return self.n_probes > 0 and not self.sketch.has_probes
-        return self.n_probes > 0 and self.own_probes is None
+            return self.sketch.has_probes
+        return self.own_probes is not None
 
     @property
     def probes(self) -> Probes | None:

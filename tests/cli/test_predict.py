@@ -199,3 +199,15 @@ def test_a_trained_model_goes_on_in_python(trained):
 def test_a_confidence_without_bounds_is_refused(trained):
     said = complaint("predict", "m.ridge", "train.parquet", "--confidence", "0.9", cwd=trained)
     assert "add --bounds" in said
+
+
+@pytest.mark.parametrize("probes", ["0", "24"])
+def test_bounds_that_nothing_narrows_come_with_a_warning(tmp_path, probes):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((500, 40))
+    frame = pd.DataFrame(X, columns=[f"x{i}" for i in range(40)]).assign(y=X[:, 0])
+    frame.to_parquet(tmp_path / "rows.parquet")
+    options = ["--method", "tracked", "--sketch-size", "8", "--probes", probes, "-o", "m.ridge"]
+    run_well("fit", "rows.parquet", "--target", "y", *options, cwd=tmp_path)
+    done = ridgepass("predict", "m.ridge", "rows.parquet", "--bounds", "-o", "p.csv", cwd=tmp_path)
+    assert ("there are no probes" in done.stderr.decode()) == (probes == "0")

@@ -94,6 +94,8 @@ def predict(
             estimate = float(np.max(proof.relative_estimate))
             text += f"; the coefficients are off by an estimated {share(estimate)}"
         say(f"ridgepass: {text}")
+        if proof.remark:
+            say(f"ridgepass: warning: {proof.remark}")
     if unknown:
         say(
             f"ridgepass: warning: {unknown:,} values are of no category seen in training and count "

@@ -311,9 +311,7 @@ class TrackedSubspace(Sketch):
         """Take in one block; return its Aᵀb."""
         self._share_rows()
         if self.start is None:
-            cross = self._take(block)
-            self.n_rows += block.n_rows
-            return cross
+            return self._take(block)
         cross = np.zeros((self.n_features, block.targets.shape[1]))
         rest: Block | None = block
         while rest is not None and self.start is not None:
@@ -321,7 +319,6 @@ class TrackedSubspace(Sketch):
             cross += self._begin(self.start, first)
         if rest is not None:
             cross += self._take(rest)
-        self.n_rows += block.n_rows
         if self.start is None:
             self._postpone_turn()
             self.due_share = max(self.due_share, self.due_turn)
@@ -627,6 +624,7 @@ class TrackedSubspace(Sketch):
         if is_new:
             self._learn_share_again(len(block))
             self.due_check = 0
+        self.n_rows += block.n_rows
         return cross
 
     def _is_new(self, outside: float, mass: float, n_rows: int) -> bool:
@@ -681,6 +679,7 @@ class TrackedSubspace(Sketch):
         cross = self._add(block, products, self.images[size:])
         self.diagonal += block.column_squares()
         self._stack(start, block)
+        self.n_rows += block.n_rows
         # In float64, as all rows may fit in the end and the answer is exact then.
         return block.cross() if self.start is not None and self._order == "C" else cross
 
