@@ -119,9 +119,9 @@ class Reading:
     def set_outside_shares(self, known):
         self.outside_shares = np.maximum(1 - np.diagonal(known) / np.diagonal(self.K), 0.0)
 
-    def few_sums(self, X):
+    def few_sums(self, X, times=1):
         """A few rows with the leading directions of many."""
-        most = max(self.size, 64)
+        most = times * max(self.size, 64)
         if len(X) <= most:
             return X
         rng = np.random.Generator(np.random.Philox(self.n))
@@ -133,8 +133,13 @@ class Reading:
 
         But with no more of the tail along them than E can have.
         """
-        squares, new = np.linalg.svd(self.few_sums(X) @ self.out(), full_matrices=False)[1:]
-        new = new[squares**2 > 1e-8 * squares[0] ** 2].T
+        for times in (1, 4):
+            few, basis = self.few_sums(X, times), self.V
+            squares, new = np.linalg.svd(few @ self.out(), full_matrices=False)[1:]
+            new = new[squares**2 > 1e-8 * squares[0] ** 2].T
+            both = np.hstack([basis, new])
+            if not self.is_new(X, both):
+                break
         left = np.maximum(np.diagonal(self.K - self.low()), 0.0)
         tail = self.tails(fresh=True)
         found, most = np.diagonal(new.T @ tail @ new), np.square(np.sqrt(left) @ np.abs(new))
@@ -176,15 +181,16 @@ class Reading:
         return np.divide(over, under, out=np.zeros_like(under), where=under > 0)
 
     def move(self):
-        gamma = max(self.near_alpha(), 1e3 * 2.0**-53 * np.diagonal(self.M).max())
+        gamma = max(self.near_alpha(), 300 * 2.0**-53 * np.diagonal(self.M).max())
         ridges = self.tails(fresh=False) + gamma * np.eye(self.d)
         w, h = self.moved(gamma)
         if self.n >= self.due_check:
             self.due_check = int(1.3 * self.n) + 1
             held = ridges @ self.out() @ w
             lost, seen = self.probes @ (h - self.K @ w), self.probes @ held
-            missing = -(lost * seen).sum() / np.square(seen).sum()
-            if missing > 2:
+            along = -(lost * seen).sum()
+            missing = along / np.square(seen).sum()
+            if missing >= 1.2 and along > 0.75 * norm(lost) * norm(seen):
                 factor = 2.0 ** round(np.log2(1 + missing))
                 shares = self.outside_shares
                 self.w, self.h = w, h + (factor - 1) * held
@@ -225,16 +231,16 @@ class Reading:
             while self.V is None and start < len(X):
                 self.add(X[start : start + step], y[start : start + step])
                 self.begin(X[start : start + step])
+                self.n += len(X[start : start + step])
                 start += step
+            if self.V is not None:
+                self.postpone_turn(self.n + len(X[start:]))
+                self.n_turns -= 1
+                self.due_share = max(self.due_share, self.due_turn)
             if start < len(X):
                 self.follow(X[start:], y[start:])
-            self.n += len(X)
-            self.postpone_turn(self.n)
-            self.n_turns -= 1
-            self.due_share = max(self.due_share, self.due_turn)
         else:
             self.follow(X, y)
-            self.n += len(X)
         if self.V is not None and self.n >= self.due_turn:
             self.turn()
         elif self.V is not None and self.n >= self.due_share:
@@ -242,11 +248,11 @@ class Reading:
         if self.V is not None and self.n >= self.due_move:
             self.move()
 
-    def outside_of(self, X):
-        return 1 - np.square(X @ self.V).sum() / np.square(X).sum()
+    def outside_of(self, X, basis=None):
+        return 1 - np.square(X @ (self.V if basis is None else basis)).sum() / np.square(X).sum()
 
-    def is_new(self, X):
-        outside = self.outside_of(X)
+    def is_new(self, X, basis=None):
+        outside = self.outside_of(X, basis)
         usual = (np.trace(self.K) - np.trace(self.M)) * len(X) / max(self.n, 1)
         giant = outside * np.square(X).sum() > max(2.2 * usual, np.diagonal(self.M).min())
         more_outside = outside > 2.2 * self.outside + 0.02
@@ -261,7 +267,8 @@ class Reading:
         self.add(X, y)
         if is_new:
             self.learn_share_again(self.n + len(X))
-            self.due_check = 0
+            self.due_check = self.due_move = 0
+        self.n += len(X)
 
     def read(self, A, b):
         cut = len(A) - len(A) % self.block_rows

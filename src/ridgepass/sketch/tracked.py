@@ -26,6 +26,7 @@ from ridgepass.probes import Probes
 from ridgepass.sketch.base import LowRank, Sketch
 from ridgepass.sketch.frequent_directions import IncrementalSVD
 from ridgepass.sketch.tracked_covariance import (
+    LEAST_FOLLOWED,
     Followed,
     MixedRows,
     TrackedCovariance,
@@ -60,6 +61,7 @@ NEW_SHARE = 0.02
 LEAST_INSIDE = 1e-3  # a share inside that any block may bring up the running one to
 # Squares outside others that are no direction of its own, of a row's; and rows that count as none.
 LEAST_NEW, LEAST_SQUARE = 1e-6, 1e-200
+LEAST_LOSS = 1e-10  # a share of a column's squares that the start has lost, and not by rounding
 FADING = 0.2  # weight of the latest block in that share
 # The diagonal's share of the tail is one of so many, and stays unless another fits better by far.
 LEVELS = 5
@@ -69,6 +71,7 @@ CHANGES = 0.5  # how likely a change is taken to be before the first row, over (
 N_MIXTURES = 8
 COLLECT_EVERY = {"float32": 8, "float64": 256}  # blocks
 SHARE_GROWTH, NEW_SHARE_GROWTH = 3.0, 1.5  # of rows until it is chosen again; after a new block
+WIDER, WIDEST = 4, 4  # directions that a question looks at: so many times more, at most
 LEAST_WIDENING = 1e-8  # squares of a new direction that a question looks at, of the largest
 LEAST_MIXTURE = 64  # rows that stand for a new block, at least, or as many as in the basis
 # If no probes are asked for, so many measure the diagonal's share.
@@ -76,7 +79,8 @@ LEAST_PROBES = 8
 # Probes look at starting points when the rows have grown by so much since they did, and after a new
 # block. If so many times T + γ is missing in their images, these get it.
 CHECK_GROWTH = 1.3
-MISSING = 2.0
+MISSING, MOST_MISSING = 1.2, 2.0**100
+ALIKE = 0.75  # the least cosine between what is missing and T + γ: else it is something else
 
 
 def tracked_block(n_features: int, sketch_size: int, dtype: np.dtype[Any]) -> int:
@@ -317,11 +321,11 @@ class TrackedSubspace(Sketch):
         while rest is not None and self.start is not None:
             first, rest = rest.parted(self._start_rows)
             cross += self._begin(self.start, first)
+        if self.start is None:
+            self._postpone_turn(0 if rest is None else rest.n_rows)
+            self.due_share = max(self.due_share, self.due_turn)
         if rest is not None:
             cross += self._take(rest)
-        if self.start is None:
-            self._postpone_turn()
-            self.due_share = max(self.due_share, self.due_turn)
         return cross
 
     def _share_rows(self) -> None:
@@ -371,7 +375,7 @@ class TrackedSubspace(Sketch):
             inside = products[:, :size].astype(np.float64)
             inner, mass = inside.T @ inside, float(squares.sum())
             if self._is_new(_outside(inner, mass), mass, len(block)):
-                basis, image, middle = self._widened(block, inside)
+                basis, image, middle = self._widened(block, inside, mass)
             else:
                 mix = np.hstack([np.eye(size), block.unfold(inside.T)])
                 image = MixedRows((self.image, *block.parts), mix)
@@ -400,35 +404,46 @@ class TrackedSubspace(Sketch):
             )
         )
 
-    def _widened(self, block: Block, inside: Float64) -> tuple[MixedRows, MixedRows, Float64]:
+    def _widened(
+        self, block: Block, inside: Float64, mass: float
+    ) -> tuple[MixedRows, MixedRows, Float64]:
         """Return Ω, Y and M with leading directions N of a new block's rows X beside the basis.
 
         The image of N is that of K̂ so far, as in a turn, and of X. All are mixtures of Ω, Y and X,
-        which are not written out: a question takes no memory that training does not. ``inside`` is
-        XΩᵀ.
+        which are not written out: a question takes no memory that training does not. There are as
+        many of N as what is left of X takes to be new no longer, up to a limit.
+
+        Parameters
+        ----------
+        block, inside, mass : Block, ndarray, float
+            X, XΩᵀ and ‖X‖²_F.
         """
-        known, size = self.known(), self.sketch_size
-        factor = _near_inverse_root(known.followed.unit)
-        sums = factor * self._leading_sums(block, factor)
-        parts, n_sums = (self.basis, *block.parts), len(sums)
-        stacked = np.hstack(
-            [
-                np.vstack([np.eye(size), -sums @ inside]),
-                np.pad(block.unfold(sums), ((size, 0), (0, 0))),
-            ]
-        )
-        gram = MixedRows(parts, stacked).gram()
-        squares, vectors = top_eigenpairs(gram[size:, size:], n_sums)
-        there = squares > LEAST_WIDENING * squares[0]
-        chosen = block_diag(np.eye(size), (vectors[:, there] / np.sqrt(squares[there])).T)
+        known, size, parts = self.known(), self.sketch_size, (self.basis, *block.parts)
+        factor, n_sums = _near_inverse_root(known.followed.unit), self._n_sums
+        while True:
+            sums = factor * self._leading_sums(block, factor, n_sums)
+            stacked = np.hstack(
+                [
+                    np.vstack([np.eye(size), -sums @ inside]),
+                    np.pad(block.unfold(sums), ((size, 0), (0, 0))),
+                ]
+            )
+            gram = MixedRows(parts, stacked).gram()
+            squares, vectors = top_eigenpairs(gram[size:, size:], len(sums))
+            there = squares > LEAST_WIDENING * squares[0]
+            chosen = block_diag(np.eye(size), (vectors[:, there] / np.sqrt(squares[there])).T)
+            added = chosen[size:] @ stacked
+            new = MixedRows(parts, added)
+            # X[Ω; N]ᵀ
+            taken = np.hstack([inside, block.fold(new.walk().multiply(block.parts))])
+            outside = 1.0 - float(np.square(taken).sum()) / mass
+            n_sums *= WIDER
+            if n_sums > WIDEST * self._n_sums or not self._is_new(outside, mass, len(block)):
+                break
         # N and Ω are nearly orthonormal: but for the rounding of Ω and of products with it.
         by = orthonormal_mix(chosen @ gram @ chosen.T)
-        added = chosen[size:] @ stacked
-        new = MixedRows(parts, added)
-
         crossed = new.walk().multiply((self.image,)).T  # NYᵀ
         low = crossed @ known.root().T @ known.root()
-        taken = np.hstack([inside, block.fold(new.walk().multiply(block.parts))])  # X[Ω; N]ᵀ
         inner, tilt, caps = self._tail_along(new, known)
         square = low @ crossed.T + caps[:, None] * inner * caps
         middle = np.block([[self.middle, crossed.T], [crossed, square]]) + taken.T @ taken
@@ -623,7 +638,7 @@ class TrackedSubspace(Sketch):
         cross = self._add(block, products, self.images)
         if is_new:
             self._learn_share_again(len(block))
-            self.due_check = 0
+            self.due_check = self.due_move = 0
         self.n_rows += block.n_rows
         return cross
 
@@ -688,14 +703,21 @@ class TrackedSubspace(Sketch):
         size = self.sketch_size
         gram, cancelled = start.gram(block)
         step = start.shrink(gram, n_zeros=0 if start.updates else size)
-        full = step.values[size] > 64 * unit_roundoff(self.dtype) * step.values[0]
+        unit = unit_roundoff(self.dtype)
+        full = step.values[size] > 64 * unit * step.values[0]
         start.carry_out(start.plan_of(step, cancelled), block)
-        if full:
-            kept = column_squares(start.rows, np.ones(size))
-            roots = np.sqrt(start.squares).astype(self.dtype)[:, None]
-            np.divide(start.rows, roots, out=self.points[:size])
-            np.multiply(start.rows, roots, out=self.images[:size])
-            self.middle = np.diag(start.squares)
+        # Columns that are small beside others lose what is next to nothing beside all squares.
+        kept = column_squares(start.rows, np.ones(size))
+        if full or (self.diagonal - kept > max(64 * unit, LEAST_LOSS) * self.diagonal).any():
+            # Beside a far larger one, rows are orthogonal to each other but for its rounding.
+            inner = stacked_gram((start.rows,), exact=True)
+            factor = _near_inverse_root(float(np.diagonal(inner).max()))
+            inner = factor * inner * factor
+            squares, mix = np.diagonal(inner), orthonormal_mix(inner)
+            mix[squares <= LEAST_FOLLOWED * unit * squares.max()] = 0.0
+            mix_into(self.basis, factor * mix, start.rows)
+            mix_into(self.image, mix @ inner / factor, start.rows)
+            self.middle = mix @ inner @ inner @ mix.T / factor / factor
             # What later rows leave outside, not these, which have made the basis.
             of_these = 1.0 - float(start.squares.sum()) / self.mass
             self.outside = max(_outside_others(gram, size), of_these)
@@ -733,9 +755,10 @@ class TrackedSubspace(Sketch):
         unit = float(binary_scales(image).max())
         lost = self._own_probes().residuals(image / unit, point / unit)
         seen = apply((self.points[self._probes],), held / unit)
-        squares = float(np.square(seen).sum())
-        missing = -float((lost * seen).sum()) / squares if squares > 0 else 0.0
-        level = round(math.log2(1 + missing)) if MISSING < missing < math.inf else 0
+        along, squares = -float((lost * seen).sum()), float(np.square(seen).sum())
+        alike = along > ALIKE * math.sqrt(squares * float(np.square(lost).sum()))
+        missing = along / squares if alike else 0.0
+        level = round(math.log2(1 + missing)) if MISSING <= missing < MOST_MISSING else 0
         self.n_choices += 1
         changes = CHANGES / (self.n_choices + 1) ** 2
         self.surprise -= math.log(changes / 2**level) if level else math.log1p(-changes)
@@ -775,7 +798,7 @@ class TrackedSubspace(Sketch):
     def _turn_to(self, block: Block, products: Rows, known: TrackedCovariance) -> Turn:
         """Return the turn to the leading directions of K̂ and of some rows X of a block."""
         factor = _near_inverse_root(known.followed.unit)
-        sums = factor * self._leading_sums(block, factor)
+        sums = factor * self._leading_sums(block, factor, self._n_sums)
         rows = self._sums(block, sums)
         inside = sums @ products.astype(np.float64)
         gram, crossed = np.hsplit(rows.gram(self.image), [len(sums)])
@@ -783,14 +806,19 @@ class TrackedSubspace(Sketch):
         along, taken = by @ self.middle + new_by @ inside, by @ crossed.T + new_by @ gram
         return Turn(values, by, along, NewRows(rows, factor, new_by, taken / factor))
 
-    def _leading_sums(self, block: Block, factor: float) -> Float64:
+    @property
+    def _n_sums(self) -> int:
+        """Rows that stand for a new block."""
+        return max(self.sketch_size, LEAST_MIXTURE)
+
+    def _leading_sums(self, block: Block, factor: float, most: int) -> Float64:
         """Return what makes a few rows with a block's leading directions of its rows X.
 
         All of them are kept if they are few. Else these are orthonormal sums Q, whose span is that
         of X(SX)ᵀ for random sums SX: with one step of power iteration QᵀX has nearly all that as
         many rows can have (Halko, Martinsson & Tropp 2011). ``factor`` keeps products in range.
         """
-        most, n_rows = max(self.sketch_size, LEAST_MIXTURE), len(block)
+        n_rows = len(block)
         if n_rows <= most:
             return np.eye(n_rows)
         rng = np.random.Generator(np.random.Philox(self.n_rows))
@@ -963,7 +991,10 @@ def _outside_others(gram: Float64, size: int) -> float:
 
     Of rows whose Gram matrix is given, those others are taken at even distances.
     """
-    gram = gram / float(np.diagonal(gram).max())
+    largest = float(np.diagonal(gram).max())
+    if largest == 0.0:  # squares too small for the own dtype
+        return 1.0
+    gram = gram / largest
     there = np.diagonal(gram) > LEAST_SQUARE
     squares, gram = np.diagonal(gram)[there], gram[np.ix_(there, there)]
     unit = 1 / np.sqrt(squares)

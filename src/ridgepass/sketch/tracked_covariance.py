@@ -45,7 +45,11 @@ JITTER = 1e-14  # relative to each diagonal entry: M is positive but for roundin
 # Below this share of the vectors that tell of E, what lies outside Ω is too little to measure.
 LEAST_OUTSIDE = 1e-10
 # Roundings of the largest eigenvalue below which no starting point is kept: K is not known there.
-LEAST_RIDGE = 1e3
+LEAST_RIDGE = 300.0
+# Roundings of the largest eigenvalue below which a direction is not followed: beside one so much
+# larger, what the own dtype rounds off that one is all that it has.
+LEAST_FOLLOWED = 16.0
+LEAST_SHARE = 1e-200  # of the largest diagonal entry: units of any two are in range together
 LARGEST_ALPHA = 1e30  # times the trace of K
 SMALLEST_NORMAL = float(np.finfo(np.float64).tiny)
 
@@ -574,13 +578,15 @@ class TrackedCovariance:
         """The eigenvalues of YᵀM⁻¹Y, descending, and what makes its eigenvectors of Y, as rows."""
         root, unit = self._root, self.followed.unit
         values, vectors = top_eigenpairs(root @ self.squares @ root.T, len(root))
-        values = self._sound(values)
-        return unit * values, (vectors / np.sqrt(values)).T @ root / unit
+        values, roots = self._sound(values)
+        return unit * values, (vectors * roots).T @ root / unit
 
-    def _sound(self, values: Float64) -> Float64:
-        """Return eigenvalues that can be divided by: a direction of less is lost in rounding."""
-        least = (4 * self.followed.rounding) ** 2 * float(values.max(initial=0.0))
-        return np.maximum(values, max(least, SMALLEST_NORMAL))
+    def _sound(self, values: Float64) -> tuple[Float64, Float64]:
+        """Return eigenvalues and one over their roots; zeros for what is lost in rounding."""
+        sound = values > LEAST_FOLLOWED * self.followed.rounding * values.max(initial=0.0)
+        sound &= values > SMALLEST_NORMAL
+        values = np.where(sound, values, 0.0)
+        return values, np.divide(1.0, np.sqrt(values), out=np.zeros_like(values), where=sound)
 
     def leading(
         self, crossed: Float64, gram: Float64, factor: float
@@ -595,8 +601,8 @@ class TrackedCovariance:
         inner, mixed = root @ self.squares @ root.T, crossed / unit @ root.T / near
         stacked = np.block([[inner, mixed.T], [mixed, gram / near**2]])
         values, vectors = top_eigenpairs(stacked, size)
-        values = self._sound(values[:size])
-        mix = (vectors / np.sqrt(values)).T
+        values, roots = self._sound(values[:size])
+        mix = (vectors * roots).T
         return mix[:, :size] @ root / unit, mix[:, size:] / near, unit * values
 
     def quadratic(self, columns: Float64) -> Float64:
@@ -869,7 +875,9 @@ def _symmetric(matrix: Float64) -> Float64:
 
 def dividing(matrix: Float64) -> Solve:
     """Return what divides by a positive matrix, factorised in units of its diagonal."""
-    unit = 1 / np.sqrt(np.maximum(np.diagonal(matrix), SMALLEST_NORMAL))
+    sizes = np.abs(np.diagonal(matrix))  # below zero by rounding, if squares are hardly in range
+    least = max(LEAST_SHARE * float(sizes.max(initial=0.0)), SMALLEST_NORMAL)
+    unit = 1 / np.sqrt(np.maximum(sizes, least))
     factor = _cholesky_factor(_symmetric(matrix) * np.outer(unit, unit))
     return lambda weights: unit[:, None] * cho_solve((factor, True), unit[:, None] * weights)
 
@@ -882,8 +890,10 @@ def _cholesky_factor(matrix: Float64) -> Float64:
             shifted = matrix + more * np.eye(len(matrix)) if more else matrix
             factor: Float64 = cholesky(shifted, lower=True, check_finite=False)
         except np.linalg.LinAlgError:
-            more = max(100 * more, JITTER)
-            if more > 100 * len(matrix):  # entries are at most one, so it is not finite
+            if not np.isfinite(matrix).all():
                 raise
+            # Where squares are hardly in range, rounding may have made anything of it.
+            matrix = np.clip(matrix, -1.0, 1.0)
+            more = max(100 * more, JITTER)
         else:
             return factor
