@@ -324,8 +324,8 @@ class TrackedSubspace(Sketch):
         if self.start is None:
             self._postpone_turn(0 if rest is None else rest.n_rows)
             self.due_share = max(self.due_share, self.due_turn)
-        if rest is not None:
-            cross += self._take(rest)
+        if rest is not None:  # of a long sparse block, whose first rows alone have made the basis
+            cross += self._take(rest, is_new=True)
         return cross
 
     def _share_rows(self) -> None:
@@ -617,14 +617,14 @@ class TrackedSubspace(Sketch):
         """Return the shapes of the arrays in a snapshot; others grow with targets and probes."""
         return {"middle": (sketch_size, sketch_size), "diagonal": (n_features,)}
 
-    def _take(self, block: Block) -> Float64:
+    def _take(self, block: Block, *, is_new: bool = False) -> Float64:
         """Add a block to all images, and turn to it first if it is new; return its Aᵀb."""
         squares = block.column_squares()
         mass = float(squares.sum())
         products = block.products(self.points)
         inner = self._inner(products)
         outside = _outside(inner, mass)
-        is_new = self._is_new(outside, mass, len(block))
+        is_new = is_new or self._is_new(outside, mass, len(block))
         if is_new:
             self._turn(block, products[:, : self.sketch_size])
             products = block.products(self.points)
