@@ -25,6 +25,7 @@ class Reading:
 
     def __init__(self, d, size, n_targets, alpha=None, n_probes=24):
         self.d, self.size, self.alpha, self.n = d, size, alpha, 0
+        self.n_followed = size
         self.block_rows = max(size, min(768, 8 * size))
         self.probes = Probes.draw(n_probes, d, np.dtype(float)).points
         self.K, self.c = np.zeros((d, d)), np.zeros((d, n_targets))  # of which only parts are known
@@ -134,11 +135,11 @@ class Reading:
         But with no more of the tail along them than E can have.
         """
         for times in (1, 4):
-            few, basis = self.few_sums(X, times), self.V
-            squares, new = np.linalg.svd(few @ self.out(), full_matrices=False)[1:]
+            squares, new = np.linalg.svd(self.few_sums(X, times) @ self.out(), full_matrices=False)[
+                1:
+            ]
             new = new[squares**2 > 1e-8 * squares[0] ** 2].T
-            both = np.hstack([basis, new])
-            if not self.is_new(X, both):
+            if not self.leaves_more(X, np.hstack([self.V, new]), 1.1):
                 break
         left = np.maximum(np.diagonal(self.K - self.low()), 0.0)
         tail = self.tails(fresh=True)
@@ -176,7 +177,17 @@ class Reading:
         image = self.h + gamma * self.w
         over, under = (c * self.w).sum(axis=0), (image * self.w).sum(axis=0)
         if self.V.shape[1] < self.d:
-            c, b = (np.linalg.solve(ridges, self.out() @ v) for v in (c, image))
+            # And beside the directions that are followed, in those of rows that wait.
+            beside, held = self.V[:, self.n_followed :], np.diagonal(self.M)[self.n_followed :]
+            c, b = (
+                np.vstack(
+                    [
+                        np.linalg.solve(ridges, self.out() @ v),
+                        (beside.T @ v) / (held[:, None] + gamma),
+                    ]
+                )
+                for v in (c, image)
+            )
             over, under = (c * b).sum(axis=0), np.square(b).sum(axis=0)
         return np.divide(over, under, out=np.zeros_like(under), where=under > 0)
 
@@ -248,15 +259,23 @@ class Reading:
         if self.V is not None and self.n >= self.due_move:
             self.move()
 
-    def outside_of(self, X, basis=None):
-        return 1 - np.square(X @ (self.V if basis is None else basis)).sum() / np.square(X).sum()
+    def outside_of(self, X):
+        return 1 - np.square(X @ self.V).sum() / np.square(X).sum()
 
-    def is_new(self, X, basis=None):
-        outside = self.outside_of(X, basis)
+    def is_new(self, X, waits=False):
+        factor = 1.1 if waits or 3 * len(X) >= self.n else 2.2
+        least, squares = np.diagonal(self.M).min(), np.square(X).sum(axis=0)
+        columns = squares - 2.2 * np.diagonal(self.K) * len(X) / max(self.n, 1) > 2.2 * least
+        columns &= np.square(self.V).sum(axis=1) < 0.5
+        return self.leaves_more(X, self.V, factor) or columns.any()
+
+    def leaves_more(self, X, basis, factor):
+        outside = 1 - np.square(X @ basis).sum() / np.square(X).sum()
         usual = (np.trace(self.K) - np.trace(self.M)) * len(X) / max(self.n, 1)
-        giant = outside * np.square(X).sum() > max(2.2 * usual, np.diagonal(self.M).min())
-        more_outside = outside > 2.2 * self.outside + 0.02
-        return more_outside or 2.2 * (1 - outside) < 1 - self.outside or giant
+        least = np.diagonal(self.M).min()
+        giant = outside * np.square(X).sum() > max(2.2 * usual, least)
+        more = outside > factor * self.outside + 0.02
+        return more or 2.2 * (1 - outside) < 1 - self.outside or giant
 
     def follow(self, X, y):
         is_new = self.is_new(X)
@@ -280,7 +299,7 @@ class Reading:
     def solve(self, gamma):
         """Answer with the rows that wait."""
         now = copy.deepcopy(self)
-        if self.V is not None and len(self.waiting[0]) and self.is_new(self.waiting[0]):
+        if self.V is not None and len(self.waiting[0]) and self.is_new(self.waiting[0], True):
             now.widen(self.waiting[0])
         now.add(*self.waiting)
         now.n += len(self.waiting[0])
@@ -969,6 +988,87 @@ def test_rows_that_wait_and_are_new_are_looked_at_beside_the_basis():
     # All of the 30 new directions; 24 of the 30 others are kept.
     assert norm(stream.solve(10.0) - exact) < 0.02 * norm(exact)
     np.testing.assert_array_equal(stream.snapshot()["state"]["sketch"]["points"], before)
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_many_new_directions_may_wait(seed):
+    rng = np.random.default_rng(seed)
+    d = 150
+    A = rng.standard_normal((4000, d)) * np.exp(-np.arange(d) / 20) @ ortho_group(rng, d)
+    A[-90:] = 30 * rng.standard_normal((90, d))
+    b = A @ rng.standard_normal(d) + rng.standard_normal(4000)
+    for alpha in (3.0, 300.0, 3e4):
+        tracked, rfd = errors_beside_rfd(A, b, alpha, 32)
+        assert tracked < rfd
+
+
+# Columns of very different sizes
+
+
+@pytest.mark.parametrize(("dtype", "times"), [("f4", 300.0), ("f4", 1e4), ("f8", 1e7), ("f8", 1e9)])
+@pytest.mark.parametrize("alpha", [1.0, 100.0, 1e4])
+def test_one_huge_column_does_not_hide_the_others(dtype, times, alpha):
+    """Beside it the squares of all others are less than rounding of the largest eigenvalue."""
+    rng = np.random.default_rng(0)
+    n, d = 6000, 120
+    A = rng.standard_normal((n, d)) * np.exp(-np.arange(d) / 60)
+    A[:, 0] *= times
+    A = A.astype(dtype)
+    wide = A.astype(float)
+    b = wide @ np.append(1 / times, rng.standard_normal(d - 1)) + rng.standard_normal(n)
+    K, c = wide.T @ wide, wide.T @ b
+    unit = 1 / np.sqrt(np.diagonal(K) + alpha)
+    matrix = unit[:, None] * (K + alpha * np.eye(d)) * unit
+    exact = unit * np.linalg.solve(matrix, unit * c)
+
+    def error(method):
+        stream = RidgeStream(method, sketch_size=32, alpha=alpha).update(A, b)
+        assert norm(stream.solve(alpha) - exact) <= stream.certificate(alpha).coef_bound
+        return norm(stream.solve(alpha) - exact)
+
+    assert error("tracked") < error("rfd")
+
+
+@pytest.mark.parametrize(("dtype", "noise"), [("f4", 0.05), ("f8", 1e-4)])
+def test_rounding_is_not_taken_for_what_is_missing(dtype, noise):
+    """Nearly all rows have is in the basis: the images of starting points miss rounding only."""
+    rng = np.random.default_rng(0)
+    n, d, rank = 20000, 100, 16
+    A = rng.standard_normal((n, rank)) @ rng.standard_normal((rank, d))
+    A = (A + noise * rng.standard_normal((n, d))).astype(dtype)
+    b = A @ rng.standard_normal(d) + rng.standard_normal(n)
+    stream = RidgeStream("tracked", sketch_size=32, alpha=100.0).update(A, b)
+    assert stream._state.sketch.surprise < 1.0
+    wide = A.astype(float)
+    exact = exact_ridge(wide, b, 100.0)[:, 0]
+    assert norm(stream.solve(100.0) - exact) < 0.02 * norm(exact)
+
+
+def categories(rng, n):
+    """One-hot rows of four keys, and which the last one's level is."""
+    sizes = [300, 100, 40, 8]
+    levels = [rng.choice(k, n, p=(p := 1 / (1 + np.arange(k)) ** 0.8) / p.sum()) for k in sizes]
+    columns = np.stack(levels, axis=1) + np.cumsum([0, *sizes[:-1]])
+    places = np.repeat(np.arange(n), len(sizes)), columns.ravel()
+    rows = sparse.csr_array((np.ones(columns.size), places), shape=(n, sum(sizes)))
+    return rows, rows @ rng.standard_normal(sum(sizes)), levels[-1]
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+@pytest.mark.parametrize("n", [5000, 12000])
+def test_sparse_rows_that_come_sorted_by_a_key_are_no_worse_than_with_rfd(n, seed):
+    rng = np.random.default_rng(seed)
+    A, b, level = categories(rng, n)
+    order = np.argsort(level, kind="stable")
+    A, b, alpha = A[order], b[order] + 0.5 * rng.standard_normal(n), 0.1 * n
+    dense = A.toarray()
+    exact = exact_ridge(dense - dense.mean(axis=0), b - b.mean(), alpha)[:, 0]
+
+    def error(method):
+        stream = RidgeStream(method, sketch_size=64, alpha=alpha, fit_intercept=True)
+        return norm(stream.update(A, b).solve(alpha) - exact)
+
+    assert error("tracked") < 1.05 * error("rfd")
 
 
 @pytest.mark.parametrize("power", [-300, -100, 100, 330])

@@ -283,13 +283,12 @@ class Query:
         coef: Float64,
         probed: "Probed | None",
         confidence: float,
-        *,
-        in_units: bool = True,
+        ratio: Float64 | None = None,
     ) -> Bounds:
         """Return the least bounds that hold with a confidence, given those that are certain.
 
-        ``probed`` is what probes say of the residual, if anything. ``in_units`` tells whether the
-        coefficients are in the units of this query: exact ridge is another in others.
+        ``probed`` is what probes say of the residual, if anything. ``ratio`` brings coefficients to
+        the units of this query, if they are in others.
         """
         if probed is None or confidence == 1.0:
             return certain
@@ -297,9 +296,12 @@ class Query:
         residual = probed.bound(RESIDUAL_DOUBT * doubt)
         absolute = np.fmin(certain.absolute, residual / alpha)
         relative = np.fmin(certain.relative, over(absolute, column_norms(coef) - absolute))
-        if in_units:
-            found = self.relative_bound(alpha, coef, absolute, LENGTH_DOUBT * doubt)
-            relative = np.fmin(relative, found)
+        least, most = (1.0, 1.0) if ratio is None else (float(ratio.min()), float(ratio.max()))
+        if ratio is not None:
+            coef = coef * ratio[:, None]
+            most *= 1 + self.scale_error
+        found = self.relative_bound(alpha, coef, most * absolute, LENGTH_DOUBT * doubt)
+        relative = np.fmin(relative, most / least * found)
         return Bounds(absolute, relative, np.fmin(certain.energy, residual / math.sqrt(alpha)))
 
     def _estimate(self, alpha: float, coef: Float64, probed: "Probed | None") -> Float64 | None:

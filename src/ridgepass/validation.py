@@ -247,12 +247,12 @@ def as_weights(weights: ArrayLike, n_rows: int, name: str = "weights") -> Float6
     return values
 
 
-def as_seed(seed: int | None) -> int:
+def as_seed(seed: int | None, name: str = "seed") -> int:
     """Return a seed; None draws one."""
     if seed is None:
         return int(np.random.SeedSequence().generate_state(1, np.uint64)[0])
     if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or not 0 <= seed < 2**64:
-        raise ValueError(f"seed={seed!r} is not a whole number from 0 to 2**64 - 1 or None")
+        raise ValueError(f"{name}={seed!r} is not a whole number from 0 to 2**64 - 1 or None")
     return int(seed)
 
 

@@ -295,7 +295,8 @@ def implicit(rng, n_features=40, dtype="float64"):
 @BY_DTYPE
 @pytest.mark.parametrize("make_data", [data, uneven])
 def test_rows_that_wait_count_as_if_they_had_been_taken_in(dtype, make_data, monkeypatch):
-    monkeypatch.setattr(tracked, "NEW_FACTOR", 1e9)
+    for factor in ("NEW_FACTOR", "EARLY_FACTOR"):
+        monkeypatch.setattr(tracked, factor, 1e9)
     A, b = make_data(1500, 40)
     block = implicit(np.random.default_rng(5), dtype=dtype)
     sketch = train(A, b, 12, dtype, alpha=5.0)

@@ -150,6 +150,7 @@ def draw_seeds(streams: Sequence[RidgeStream], random_state: Any) -> None:
     parts of a merger: an int is their seed, and None is zero, the published one.
     """
     fixed = random_state is None or isinstance(random_state, Integral)
+    probe_seed = validation.as_seed(random_state or 0, "random_state") if fixed else 0
     random = SKETCHES[streams[0].method].is_random
     drawn = [0] * len(streams)
     if random or not fixed:
@@ -159,7 +160,7 @@ def draw_seeds(streams: Sequence[RidgeStream], random_state: Any) -> None:
         drawn = drawn[:1] * len(streams)
     for stream, seed in zip(streams, drawn, strict=True):
         stream.seed = seed if random else 0
-        stream.probe_seed = int(random_state or 0) if fixed else drawn[0]
+        stream.probe_seed = probe_seed if fixed else drawn[0]
 
 
 def _same(one: Any, other: Any) -> bool:

@@ -74,8 +74,8 @@ def certify(
     # What the first pass knows holds for any coefficients; of the exact method it knows all.
     absolute, relative = np.fmin(absolute, first[0]), np.fmin(relative, first[1])
     probed = _probed(query, means, found, residual_error, moved)
-    certain, in_units = Bounds(absolute, relative, energy), means.scale is None
-    bounds = query.improved(certain, alpha, coef, probed, confidence, in_units=in_units)
+    certain, ratio = Bounds(absolute, relative, energy), _ratio(query, means)
+    bounds = query.improved(certain, alpha, coef, probed, confidence, ratio)
     absolute, relative, energy = bounds
     rests_on = "probes" if (absolute < certain.absolute).any() else "passes"
     # Of the sum that each pass adds to, and of going to original units and back.
@@ -135,13 +135,20 @@ def _probed(
     """Return what probes say of the answer: its residual is that of z less (K + γI)·step."""
     if query.probes is None:
         return None
-    if means.scale is not None and query.scale is not None:
-        ratio = query.scale / means.scale
+    ratio = _ratio(query, means)
+    if ratio is not None:
         if not (np.abs(ratio - 1) < SAME_SCALE).all():
             return None  # the first pass had other units, and what it has rounded counts in them
         query = replace(query, find_probes=partial(query.probes.rescaled, ratio))
     rest = found.residual - found.alpha * found.step
     return query.probed(found.alpha, rest, found.step, residual_error, moved)
+
+
+def _ratio(query: Query, means: Refinement) -> Float64 | None:
+    """Return what brings coefficients to the units of the first pass, if passes found others."""
+    if means.scale is None or query.scale is None:
+        return None
+    return query.scale / means.scale
 
 
 def _widths(

@@ -51,16 +51,22 @@ COLUMNS_PER_ROW = 24
 # Starting points move when the rows have grown by so much, and the basis turns when they have grown
 # by the larger factor. Sparse rows cost little beside either.
 MOVE_GROWTH, TURN_GROWTH = 1.1, 2.5
-SPARSE_MOVE_GROWTH, SPARSE_TURN_GROWTH = 1.45, 2.2
+SPARSE_MOVE_GROWTH, SPARSE_TURN_GROWTH = 1.5, 2.7
 # A block is new if it has so many times more outside the basis than the blocks before, as a share
 # of its squares and a little more than that, or in squares that could be a direction of the basis;
 # or so many times less inside.
 # Above two: 2ℓ rows without structure leave half of what later ones will, and these are not new.
 NEW_FACTOR = 2.2
 NEW_SHARE = 0.02
+EARLY, EARLY_FACTOR = 3, 1.1  # while a block has a third of the rows before
+# Rows after those that made the basis leave less outside than some of these do outside others: 0.6
+# to 0.83 times that where all are alike, and in sorted rows mostly more.
+LIKE_THE_FIRST = 0.85
+MOST_INSIDE = 0.5  # of a column that is new
 LEAST_INSIDE = 1e-3  # a share inside that any block may bring up the running one to
 # Squares outside others that are no direction of its own, of a row's; and rows that count as none.
 LEAST_NEW, LEAST_SQUARE = 1e-6, 1e-200
+ORTHOGONAL = 1e-10  # the cosine of rows that need not be made orthogonal
 LEAST_LOSS = 1e-10  # a share of a column's squares that the start has lost, and not by rounding
 FADING = 0.2  # weight of the latest block in that share
 # The diagonal's share of the tail is one of so many, and stays unless another fits better by far.
@@ -132,8 +138,8 @@ class TrackedSubspace(Sketch):
     Attributes
     ----------
     share : float
-        How much of the tail is E's diagonal. The probes tell, and so the answer depends on them
-        through this choice, and through no other.
+        How much of the tail is E's diagonal. The answer depends on the probes by this choice, by
+        what `_missing` finds with them, and by nothing else.
     surprise : float
         −log of the probability that the choices so far had before the first row: each is to keep
         the share, or to find nothing missing in the images of starting points, but with probability
@@ -324,8 +330,8 @@ class TrackedSubspace(Sketch):
         if self.start is None:
             self._postpone_turn(0 if rest is None else rest.n_rows)
             self.due_share = max(self.due_share, self.due_turn)
-        if rest is not None:  # of a long sparse block, whose first rows alone have made the basis
-            cross += self._take(rest, is_new=True)
+        if rest is not None:
+            cross += self._take(rest, is_rest=True)
         return cross
 
     def _share_rows(self) -> None:
@@ -374,7 +380,10 @@ class TrackedSubspace(Sketch):
             products, squares = self._products(block, slice(stop)), block.column_squares()
             inside = products[:, :size].astype(np.float64)
             inner, mass = inside.T @ inside, float(squares.sum())
-            if self._is_new(_outside(inner, mass), mass, len(block)):
+            outside = _outside(inner, mass)
+            if self._leaves_more(outside, mass, len(block), EARLY_FACTOR) or self._has_new_columns(
+                squares, len(block)
+            ):
                 basis, image, middle = self._widened(block, inside, mass)
             else:
                 mix = np.hstack([np.eye(size), block.unfold(inside.T)])
@@ -396,6 +405,7 @@ class TrackedSubspace(Sketch):
                 diagonal=diagonal / unit,
                 rank=min(rank, self.n_features),
                 mixed=self._mixing is not None,
+                n_followed=size,
                 unit=unit,
                 share=self.share,
                 outside=self.outside_shares if rough and self.share > 0 else None,
@@ -438,7 +448,9 @@ class TrackedSubspace(Sketch):
             taken = np.hstack([inside, block.fold(new.walk().multiply(block.parts))])
             outside = 1.0 - float(np.square(taken).sum()) / mass
             n_sums *= WIDER
-            if n_sums > WIDEST * self._n_sums or not self._is_new(outside, mass, len(block)):
+            if n_sums > WIDEST * self._n_sums or not self._leaves_more(
+                outside, mass, len(block), EARLY_FACTOR
+            ):
                 break
         # N and Ω are nearly orthonormal: but for the rounding of Ω and of products with it.
         by = orthonormal_mix(chosen @ gram @ chosen.T)
@@ -617,14 +629,18 @@ class TrackedSubspace(Sketch):
         """Return the shapes of the arrays in a snapshot; others grow with targets and probes."""
         return {"middle": (sketch_size, sketch_size), "diagonal": (n_features,)}
 
-    def _take(self, block: Block, *, is_new: bool = False) -> Float64:
-        """Add a block to all images, and turn to it first if it is new; return its Aᵀb."""
+    def _take(self, block: Block, *, is_rest: bool = False) -> Float64:
+        """Add a block to all images, and turn to it first if it is new; return its Aᵀb.
+
+        ``is_rest`` tells that it is what is left of a block whose first rows made the basis.
+        """
         squares = block.column_squares()
         mass = float(squares.sum())
         products = block.products(self.points)
         inner = self._inner(products)
         outside = _outside(inner, mass)
-        is_new = is_new or self._is_new(outside, mass, len(block))
+        is_new = self._is_new(outside, squares, len(block))
+        is_new |= is_rest and outside > LIKE_THE_FIRST * self.outside
         if is_new:
             self._turn(block, products[:, : self.sketch_size])
             products = block.products(self.points)
@@ -642,21 +658,45 @@ class TrackedSubspace(Sketch):
         self.n_rows += block.n_rows
         return cross
 
-    def _is_new(self, outside: float, mass: float, n_rows: int) -> bool:
+    def _is_new(self, outside: float, squares: Float64, n_rows: int) -> bool:
         """Whether so many rows have far more outside the basis than those before.
 
-        ``mass`` are their squares and ``outside`` is the share of them that lies there. Where most
-        lies outside anyway, that share cannot double: but what lies inside can fall to half. And a
-        few giant rows of heavy-tailed data change a large share only a little.
+        ``squares`` are those of their columns, and ``outside`` is the share of these outside.
         """
-        if outside > NEW_FACTOR * self.outside + NEW_SHARE:
+        mass = float(squares.sum())
+        factor = EARLY_FACTOR if EARLY * n_rows >= self.n_rows else NEW_FACTOR
+        return self._leaves_more(outside, mass, n_rows, factor) or self._has_new_columns(
+            squares, n_rows
+        )
+
+    def _leaves_more(self, outside: float, mass: float, n_rows: int, factor: float) -> bool:
+        """Whether such a share of squares outside is far more than those before have left there.
+
+        Where most lies outside anyway, that share cannot double: but what lies inside can fall to
+        half. And a few giant rows of heavy-tailed data change a large share only a little.
+        """
+        if outside > factor * self.outside + NEW_SHARE:
             return True
         if NEW_FACTOR * (1 - outside) < 1 - self.outside:
             return True
         left = max(self.mass - float(np.trace(self.middle)), 0.0)
         usual = left * n_rows / max(self.n_rows, 1)
-        least = float(np.diagonal(self.middle).min())
-        return outside * mass > max(NEW_FACTOR * usual, least)
+        return outside * mass > max(NEW_FACTOR * usual, self._least)
+
+    def _has_new_columns(self, squares: Float64, n_rows: int) -> bool:
+        """Whether a column has become a direction that the basis should have, and has not.
+
+        So do the categories of rows that are sorted by them: a small share of all squares.
+        """
+        usual = self.diagonal * (n_rows / max(self.n_rows, 1))
+        (more,) = np.nonzero(squares - NEW_FACTOR * usual > NEW_FACTOR * self._least)
+        inside = np.square(self.basis[:, more], dtype=np.float64).sum(axis=0)
+        return bool((inside < MOST_INSIDE).any())
+
+    @property
+    def _least(self) -> float:
+        """The squares in the direction of the basis that has least."""
+        return float(np.diagonal(self.middle).min())
 
     def _products(self, block: Block, which: slice) -> Rows:
         """Return a block's products with some of the points."""
@@ -709,20 +749,31 @@ class TrackedSubspace(Sketch):
         # Columns that are small beside others lose what is next to nothing beside all squares.
         kept = column_squares(start.rows, np.ones(size))
         if full or (self.diagonal - kept > max(64 * unit, LEAST_LOSS) * self.diagonal).any():
-            # Beside a far larger one, rows are orthogonal to each other but for its rounding.
-            inner = stacked_gram((start.rows,), exact=True)
-            factor = _near_inverse_root(float(np.diagonal(inner).max()))
-            inner = factor * inner * factor
-            squares, mix = np.diagonal(inner), orthonormal_mix(inner)
-            mix[squares <= LEAST_FOLLOWED * unit * squares.max()] = 0.0
-            mix_into(self.basis, factor * mix, start.rows)
-            mix_into(self.image, mix @ inner / factor, start.rows)
-            self.middle = mix @ inner @ inner @ mix.T / factor / factor
+            self._begin_to_follow(start)
             # What later rows leave outside, not these, which have made the basis.
             of_these = 1.0 - float(start.squares.sum()) / self.mass
             self.outside = max(_outside_others(gram, size), of_these)
             self.start = None
             self._learn_share(start.squares, kept)
+
+    def _begin_to_follow(self, start: IncrementalSVD) -> None:
+        """Make the directions of some rows B the basis, and their image that of BᵀB."""
+        size, unit = self.sketch_size, unit_roundoff(self.dtype)
+        if 0 < unit * start.squares[0] <= ORTHOGONAL * start.squares[-1]:
+            roots = np.sqrt(start.squares).astype(self.dtype)[:, None]
+            np.divide(start.rows, roots, out=self.points[:size])
+            np.multiply(start.rows, roots, out=self.images[:size])
+            self.middle = np.diag(start.squares)
+            return
+        # Beside one that is far larger, rows are orthogonal to each other but for its rounding.
+        inner = stacked_gram((start.rows,), exact=True)
+        factor = _near_inverse_root(float(np.diagonal(inner).max()))
+        inner = factor * inner * factor
+        squares, mix = np.diagonal(inner), orthonormal_mix(inner)
+        mix[squares <= LEAST_FOLLOWED * unit * squares.max()] = 0.0
+        mix_into(self.basis, factor * mix, start.rows)
+        mix_into(self.image, mix @ inner / factor, start.rows)
+        self.middle = mix @ inner @ inner @ mix.T / factor / factor
 
     def _alpha(self) -> float:
         return self.alpha or self.mass / self.n_features
@@ -928,7 +979,8 @@ class TrackedSubspace(Sketch):
         # The probes have these rows already.
         stop, mass = self._starts.stop, float(start.squares.sum())
         products = block.products(self.points[:stop])
-        is_new = self._is_new(_outside(self._inner(products), mass), mass, len(block))
+        outside = _outside(self._inner(products), mass)
+        is_new = self._is_new(outside, diagonal, len(block))
         if is_new:
             self._turn(block, products[:, : self.sketch_size])
             products = block.products(self.points[:stop])

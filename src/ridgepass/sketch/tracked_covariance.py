@@ -232,6 +232,8 @@ class Followed:
         That of K.
     rank : int
         At least the rank of K.
+    n_followed : int or None
+        How many of the basis were followed, if not all: the others are of rows that wait.
     unit : float
         K is this many times what all of these are of: a power of two, so that squares of K are in
         range.
@@ -255,6 +257,7 @@ class Followed:
     diagonal: Float64
     rank: int
     mixed: bool = False
+    n_followed: int | None = None
     unit: float = 1.0
     share: float = 0.0
     outside: Float64 | None = None
@@ -381,6 +384,10 @@ class TrackedCovariance:
         if isinstance(self._tails, float):
             products = one_by_one(inside), one_by_one(followed.image.project(vectors))
         outside = one_by_one(vectors - followed.basis.lift(inside)) if starts else None
+        # Directions of rows that wait, where K̂ is no more sure of K than outside.
+        n_followed = len(inside) if followed.n_followed is None else followed.n_followed
+        beside, held = one_by_one(inside[n_followed:]), np.diagonal(followed.middle)
+        held = held[n_followed:, None]
 
         def solve(alpha: float) -> Float64:
             if self._is_lost_beside(alpha):
@@ -393,8 +400,13 @@ class TrackedCovariance:
             steps = self._steps(
                 target,
                 image,
-                outside[0] / ridges,
-                (outside[1] + gamma * outside[2]) / ridges,
+                np.vstack([outside[0] / ridges, beside[0] / (held + gamma)]),
+                np.vstack(
+                    [
+                        (outside[1] + gamma * outside[2]) / ridges,
+                        (beside[1] + gamma * beside[2]) / (held + gamma),
+                    ]
+                ),
                 ridges,
             )
             factors = np.stack([np.ones_like(steps), -steps, -gamma * steps])
