@@ -120,6 +120,19 @@ def test_standardized(weighted):
     assert_near(model.coef_, pipeline[1].coef_ / pipeline[0].scale_)
 
 
+def test_the_relative_bound_does_not_rise_with_uneven_scales():
+    """A first pass knows how its answer lies to exact ridge in the columns as they are given."""
+    rng = np.random.default_rng(0)
+    turn = np.linalg.qr(rng.standard_normal((200, 200)))[0]
+    X = rng.standard_normal((600, 200)) * np.exp(-np.arange(200) / 33) @ turn
+    X *= np.exp(rng.standard_normal(200))
+    y = X @ rng.standard_normal(200) + rng.standard_normal(600)
+    model = StreamingRidge(3.0, sketch_size=24, standardize=True).fit(X, y)
+    before = model.certificate().relative
+    assert 0.5 < before < 5
+    assert model.refine(X, y, passes=1).certificate().relative < 2 * before
+
+
 @pytest.mark.parametrize("fit_intercept", [False, True])
 def test_scaled(fit_intercept):
     X, y = data()
