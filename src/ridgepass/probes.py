@@ -94,9 +94,9 @@ class Probes:
         found: Float64 = apply((self.points,), rest) - apply((self.images,), coef)
         return found
 
-    def factor(self, doubt: float) -> float:
+    def factor(self, doubt: float | Float64) -> Float64:
         """Return what ‖Φᵀr‖ is multiplied by to be at least ‖r‖, in the present units."""
-        doubt *= math.exp(-self.surprise)
+        doubt = doubt * math.exp(-self.surprise)
         return residual_factor(len(self.points), doubt) * float(self.stretch.max())
 
     def image_rounding(self, mass: float, longest_block: int, n_rows: int) -> float:
@@ -146,10 +146,11 @@ def probe_bytes(n_probes: int, n_features: int, itemsize: int) -> int:
     return n_features * (n_probes * (itemsize + 8) + 8 * (n_probes > 0))
 
 
-def residual_factor(n_probes: int, doubt: float) -> float:
+def residual_factor(n_probes: int, doubt: float | Float64) -> Float64:
     """Return what ‖Φᵀr‖ is multiplied by to be at least ‖r‖, but with probability ``doubt``.
 
     ‖Φᵀr‖²/‖r‖² is χ² with as many degrees of freedom as there are probes.
     """
-    quantile = 2 * float(gammaincinv(n_probes / 2, doubt))
-    return math.inf if quantile <= 0 else 1 / math.sqrt(quantile)
+    with np.errstate(divide="ignore"):
+        factor: Float64 = 1 / np.sqrt(2 * gammaincinv(n_probes / 2, doubt))
+    return factor

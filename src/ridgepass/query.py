@@ -300,7 +300,8 @@ class Query:
         if ratio is not None:
             coef = coef * ratio[:, None]
             most *= 1 + self.scale_error
-        found = self.relative_bound(alpha, coef, most * absolute, LENGTH_DOUBT * doubt)
+        length_doubt = LENGTH_DOUBT * doubt
+        found = self.relative_bound(alpha, coef, most * absolute, length_doubt, probed.surprise)
         relative = np.fmin(relative, most / least * found)
         return Bounds(absolute, relative, np.fmin(certain.energy, residual / math.sqrt(alpha)))
 
@@ -330,21 +331,28 @@ class Query:
         coef: Float64,
         rest_error: Float64,
         moved: float | None = None,
+        surprise: float | Float64 = 0.0,
     ) -> "Probed | None":
         """Return what probes say of the residual rest − K·coef; None if there are none.
 
         ``rest_error`` bounds the error of ``rest``, for every target, and ``moved`` what rounding
-        of the rows has changed AᵀA by.
+        of the rows has changed AᵀA by. ``surprise`` is what coefficients owe to the probes besides
+        the sketch's choices.
         """
         if self.probes is None or not alpha > 0:
             return None
         found = column_norms(self.probes.residuals(rest, coef))
         moved = self.moved if moved is None else max(moved, self.moved)
-        return Probed(self, found, coef, rest, rest_error, moved)
+        return Probed(self, found, coef, rest, rest_error, moved, surprise)
 
     @np.errstate(over="ignore", invalid="ignore", divide="ignore")  # NaN bounds nothing
     def relative_bound(
-        self, alpha: float, coef: Float64, absolute: Float64, doubt: float
+        self,
+        alpha: float,
+        coef: Float64,
+        absolute: Float64,
+        doubt: float,
+        surprise: float | Float64 = 0.0,
     ) -> Float64:
         """Return at least ‖x̂ − x‖/‖x‖, x being exact ridge, but with probability ``doubt``.
 
@@ -361,6 +369,8 @@ class Query:
             At least ‖x̂ − x‖.
         doubt : float
             Between zero and one.
+        surprise : float or ndarray of shape (n_targets,)
+            As in `Probed`.
         """
         # x̂ over a power of two near it, and times γ, so that v is in range.
         units, cross = binary_scales(coef), self.solver.exact_cross
@@ -378,7 +388,7 @@ class Query:
         for v, share in ((vectors, 0.45), (scaled, 0.45), (from_zero, 0.1)):
             lengths = column_norms(v)
             error = 4 * DOUBLE * (norms + alpha * lengths)
-            probed = self.probed(alpha, images - alpha * v, v, error)
+            probed = self.probed(alpha, images - alpha * v, v, error, surprise=surprise)
             assert probed is not None
             along = (np.einsum("dt,dt->t", cross, v) - lengths * cross_error) / units
             bound = relative_to_exact(
@@ -403,7 +413,7 @@ class Query:
         unit = float(binary_scales(left).max())
         found = unit * float(np.linalg.norm(left / unit, 2))
         found += probes.image_rounding(covariance.mass, self.longest_block, self.n_sums)
-        return probes.factor(doubt) * found + self.moved
+        return float(probes.factor(doubt)) * found + self.moved
 
     @property
     def n_sums(self) -> int:
@@ -529,6 +539,9 @@ class Probed:
         The coefficients, what their image is taken off, and at least the norm of its error.
     moved : float
         What rounding of the rows may have changed AᵀA by, in the spectral norm.
+    surprise : float or ndarray of shape (n_targets,)
+        −log of the probability that choices by the probes had which led to the coefficients, beside
+        those that led to the sketch.
     """
 
     query: Query
@@ -537,6 +550,7 @@ class Probed:
     rest: Float64
     rest_error: Float64
     moved: float
+    surprise: float | Float64 = 0.0
 
     @property
     def estimate(self) -> Float64:
@@ -549,7 +563,7 @@ class Probed:
         """Return at least ‖r‖, but with probability ``doubt`` for any of the targets."""
         query, norms = self.query, column_norms(self.coef)
         mass, longest = query.solver.covariance.mass, query.longest_block
-        factor = self._probes.factor(doubt / len(self.found))
+        factor = self._probes.factor(doubt / len(self.found) * np.exp(-self.surprise))
         along = np.maximum(np.einsum("dt,dt->t", self.coef, self.rest), 0.0)
         fitted = math.sqrt(mass) * norms
         for _ in range(2):

@@ -1,5 +1,8 @@
 """Answers and certificates after further passes, against exact ridge in extended precision."""
 
+from dataclasses import replace
+from functools import partial
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -10,8 +13,8 @@ from scipy import sparse
 from balls import ExactRidge
 from prepared import PREPARATIONS, prepared, scaled
 from ridgepass import RidgeStream
-from ridgepass.refining import Refined
-from streams import METHODS, make_rows, streams
+from ridgepass.refining import Refined, certify
+from streams import METHODS, make_rows, norm, streams
 
 BY_METHOD = pytest.mark.parametrize("method", METHODS)
 STANDARD = {"fit_intercept": True, "standardize": True}
@@ -259,6 +262,15 @@ def broken(place, value, index=0):
     return change
 
 
+def chosen(place, value):
+    """As if probes had chosen steps, which of this method they do not."""
+
+    def change(kept):
+        kept["refinement"]["alphas"][1][place] = value
+
+    return change
+
+
 ARRAYS = ["point", "residual", "direction", "step", "power", "error", "asked"]
 OWN_ARRAYS = ["mean", "target_mean", "target_mean_error"]
 NOT_NEEDED = ["diagonal"]
@@ -269,6 +281,9 @@ DAMAGE = {
         for name in [*ARRAYS, *OWN_ARRAYS, *NOT_NEEDED]
     },
     "diagonal negative": broken("diagonal", lambda v: -v),
+    "surprise negative": chosen("surprise", np.full(2, -1.0)),
+    "surprise short": chosen("surprise", np.ones(1)),
+    "point_surprise no array": chosen("point_surprise", 1.0),
     **{f"{name} float32": broken(name, lambda v: v.astype("f4")) for name in [*ARRAYS, "mean"]},
     **{f"{name} no array": broken(name, 1.0, 1) for name in ARRAYS},
     **{f"{name} missing": broken(name, None) for name in ("alpha", "passes", "stalled")},
@@ -305,9 +320,9 @@ def test_a_damaged_snapshot_is_refused_and_leaves_the_stream_alone(damage):
 def test_bytes_of_a_refinement_are_told():
     model, A, b = refined()
     before = RidgeStream("rfd", sketch_size=4).update(A, b).nbytes
-    # Four vectors and three numbers for two targets and two alphas; means and their errors, and
+    # Four vectors and five numbers for two targets and two alphas; means and their errors, and
     # the diagonal.
-    assert model.nbytes - before == 8 * (2 * 2 * (4 * 10 + 3) + 10 + 2 + 2 + 10)
+    assert model.nbytes - before == 8 * (2 * 2 * (4 * 10 + 5) + 10 + 2 + 2 + 10)
 
 
 # Steps
@@ -329,15 +344,55 @@ def test_a_residual_of_one_target_that_is_gone_stops_no_other(seed, passes):
 def test_a_step_is_cut_where_the_curvature_may_be_more():
     # The sketch knows nothing of a curvature of 100: a whole step would be far too long.
     one = np.ones((1, 1))
-    begun = Refined.begun(
-        1.0, 0 * one, one, np.zeros(1), lambda v: v, lambda v: 100 * np.square(v).sum(axis=0)
-    )
-    assert begun.step == pytest.approx(1 / 100)
-    free = Refined.begun(1.0, 0 * one, one, np.zeros(1), lambda v: v, lambda v: v.sum(axis=0))
-    assert free.step == 1.0
-    lost = Refined.begun(1.0, 0 * one, one, np.full(1, 1e5), lambda v: v, lambda v: v.sum(axis=0))
-    assert lost.step == 0.0
-    assert lost.finished
+
+    def begun(share, error=0.0):
+        shares = partial(shared, share)
+        return Refined.begun(1.0, 0 * one, one, np.full(1, error), lambda v: v, shares)
+
+    assert begun(1 / 100).step == pytest.approx(1 / 100)
+    assert begun(3.0).step == 1.0
+    assert begun(1.0, error=1e5).step == 0.0
+    assert begun(1.0, error=1e5).finished
+
+
+@pytest.mark.parametrize("probes", [24, 0])
+def test_a_step_that_probes_see_to_be_too_long_is_cut(probes):
+    # A few rows are thirty times the others, and alpha is far below what the subspace leaves out.
+    rng = np.random.default_rng(1)
+    A = rng.standard_normal((4000, 300))
+    A[rng.choice(4000, 100, replace=False)] *= 30
+    b = A @ rng.standard_normal(300) + rng.standard_normal(4000)
+    alpha = np.square(A).sum() / 300 / 100
+    exact = np.linalg.solve(A.T @ A + alpha * np.eye(300), A.T @ b)
+
+    def error(model):
+        return norm(model.solve(alpha) - exact) / norm(exact)
+
+    options = {"sketch_size": 48, "alpha": alpha, "probes": probes}
+    model = RidgeStream("tracked", **options).update(A, b)
+    before = error(model)
+    model.refine([(A, b)], alpha)
+    refined = model._refinement.by_alpha[alpha]
+    if not probes:  # else the test would not show that they are what cuts it
+        assert error(model) > 1.5 * before
+        assert not refined.surprise.any()
+        return
+    assert error(model) < 0.7 * before
+    certificate = model.certificate(alpha)
+    assert error(model) * norm(exact) <= certificate.coef_bound
+    # The choice is paid for: without that, the same numbers prove more than they can.
+    assert refined.surprise.item() > 3
+    unpaid = replace(refined, surprise=np.zeros(1))
+    query = model._query()
+    found = certify(query, model._refinement, unpaid, confidence=certificate.confidence)
+    assert found.relative < 0.95 * certificate.relative
+    again = RidgeStream("tracked", **options).restore(model.snapshot())
+    assert again.certificate(alpha).relative == certificate.relative
+
+
+def shared(share, residual, correction, power):
+    """Take as much of any correction, whatever it is."""
+    return np.full_like(power, share), np.zeros_like(power)
 
 
 @pytest.mark.parametrize("size", [1e3, 1e5])
@@ -371,20 +426,19 @@ def test_a_target_whose_numbers_overflow_stays_where_it_is_and_the_others_go_on(
     def correct(vectors):
         return vectors * np.array([1.0, 1e300])
 
-    def curvature(vectors):
-        return np.square(vectors).sum(axis=0)
+    shares = partial(shared, 1.0)
 
     start, residual = np.array([[1.0, 2.0]]), np.array([[0.5, 1e200]])
     with np.errstate(over="ignore", invalid="ignore"):
-        begun = Refined.begun(1.0, start, residual, np.zeros(2), correct, curvature)
+        begun = Refined.begun(1.0, start, residual, np.zeros(2), correct, shares)
         assert begun.stalled.tolist() == [False, True]
         np.testing.assert_array_equal(begun.answer, [[1.5, 2.0]])
         np.testing.assert_array_equal(begun.residual, residual)
         image = np.array([[1.0, np.nan]])
-        then = begun.advanced(image, np.zeros(2), correct, curvature)
+        then = begun.advanced(image, np.zeros(2), correct, shares)
     assert then.stalled.tolist() == [False, True]
     assert then.point[0, 0] == 1.25
     np.testing.assert_array_equal(then.answer[:, 1], begun.answer[:, 1])
-    lost = Refined.begun(1.0, start, np.full((1, 2), np.nan), np.zeros(2), correct, curvature)
+    lost = Refined.begun(1.0, start, np.full((1, 2), np.nan), np.zeros(2), correct, shares)
     assert np.isposinf(lost.error).all()
     np.testing.assert_array_equal(lost.answer, start)

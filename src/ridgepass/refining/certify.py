@@ -8,6 +8,7 @@ from functools import partial
 import numpy as np
 
 from ridgepass.kernels import TINY, Float64, binary_scales, column_norms, underflow
+from ridgepass.probes import Probes
 from ridgepass.query import DISTANCE_DOUBT, Probed, Query
 from ridgepass.refining.refined import Refined, Refinement
 from ridgepass.refining.sums import UNIT
@@ -74,7 +75,7 @@ def certify(
     # What the first pass knows holds for any coefficients; of the exact method it knows all.
     absolute, relative = np.fmin(absolute, first[0]), np.fmin(relative, first[1])
     probed = _probed(query, means, found, residual_error, moved)
-    certain, ratio = Bounds(absolute, relative, energy), _ratio(query, means)
+    certain, ratio = Bounds(absolute, relative, energy), _ratio(query, means.scale)
     bounds = query.improved(certain, alpha, coef, probed, confidence, ratio)
     absolute, relative, energy = bounds
     rests_on = "probes" if (absolute < certain.absolute).any() else "passes"
@@ -133,22 +134,25 @@ def _probed(
     query: Query, means: Refinement, found: Refined, residual_error: Float64, moved: float
 ) -> Probed | None:
     """Return what probes say of the answer: its residual is that of z less (K + γI)·step."""
-    if query.probes is None:
-        return None
-    ratio = _ratio(query, means)
-    if ratio is not None:
-        if not (np.abs(ratio - 1) < SAME_SCALE).all():
-            return None  # the first pass had other units, and what it has rounded counts in them
-        query = replace(query, find_probes=partial(query.probes.rescaled, ratio))
-    rest = found.residual - found.alpha * found.step
-    return query.probed(found.alpha, rest, found.step, residual_error, moved)
+    probes = probes_in(query, means.scale)
+    query = replace(query, find_probes=lambda: probes)
+    rest, surprise = found.residual - found.alpha * found.step, found.surprise
+    return query.probed(found.alpha, rest, found.step, residual_error, moved, surprise)
 
 
-def _ratio(query: Query, means: Refinement) -> Float64 | None:
+def probes_in(query: Query, scale: Float64 | None) -> Probes | None:
+    """Return the probes in the units that passes have found, if they measure residuals there."""
+    ratio = _ratio(query, scale)
+    if query.probes is None or ratio is None:
+        return query.probes
+    if not (np.abs(ratio - 1) < SAME_SCALE).all():
+        return None  # the first pass had other units, and what it has rounded counts in them
+    return query.probes.rescaled(ratio)
+
+
+def _ratio(query: Query, scale: Float64 | None) -> Float64 | None:
     """Return what brings coefficients to the units of the first pass, if passes found others."""
-    if means.scale is None or query.scale is None:
-        return None
-    return query.scale / means.scale
+    return None if scale is None or query.scale is None else query.scale / scale
 
 
 def _widths(

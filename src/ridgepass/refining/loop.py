@@ -1,17 +1,20 @@
 """Passes over rows that can be read again, each with a better answer and a proof of it."""
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ridgepass.intake import Batch
-from ridgepass.kernels import Float64
+from ridgepass.kernels import Float64, binary_scales
+from ridgepass.probes import Probes
 from ridgepass.query import CONFIDENCE, Query
-from ridgepass.refining.certify import certify
+from ridgepass.refining.certify import certify, probes_in
 from ridgepass.refining.passes import new_pass
-from ridgepass.refining.refined import Correct, Curvature, Refined, Refinement
+from ridgepass.refining.refined import Correct, Refined, Refinement, Shares
 from ridgepass.refining.same_rows import (
     check_row_count,
     check_same_rows,
@@ -23,6 +26,12 @@ from ridgepass.sketch import TrackedCovariance
 from ridgepass.solve import DenseSolver, LowRankSolver, curvature_bound
 
 Read = Callable[[], Iterable[Batch]]
+
+# Steps beyond what passes have measured are halved twice to so many times, where probes see that
+# they are far too long. Before the first row, 2⁻ʲ of one in twenty is taken to be halved j times.
+LEAST_HALVINGS, MOST_HALVINGS = 2, 20
+HALVES = 0.05
+WHOLE = -math.log1p(-HALVES)
 
 
 class Progress(NamedTuple):
@@ -159,16 +168,16 @@ class Refining:
         by_alpha = {} if self.refinement is None else dict(self.refinement.by_alpha)
         with np.errstate(over="ignore", invalid="ignore"):
             for (alpha, found), product, error in zip(known.items(), lifted, errors, strict=True):
-                correct, curvature = self._corrector(alpha), self._curvature(alpha)
+                correct, shares = self._corrector(alpha), self._shares(alpha, scale)
                 if found is None or alpha in starts:
                     start = starts[alpha]
                     residual, error = ridge_residual(product, error, alpha, start)
                     by_alpha[alpha] = Refined.begun(
-                        alpha, start, residual, error, correct, curvature, before=found
+                        alpha, start, residual, error, correct, shares, before=found
                     )
                 else:
                     residual, error = ridge_residual(product, error, alpha, found.direction)
-                    by_alpha[alpha] = found.advanced(-residual, error, correct, curvature)
+                    by_alpha[alpha] = found.advanced(-residual, error, correct, shares)
         self.refinement = Refinement.of(
             sums.preparation, totals, by_alpha, scale, scale_error, self._diagonal
         )
@@ -235,8 +244,44 @@ class Refining:
             return solver.corrector_with_diagonal(alpha, diagonal)
         return solver.corrector(alpha)
 
-    def _curvature(self, alpha: float) -> Curvature:
-        covariance, moved = self.query.solver.covariance, self.query.moved
-        if isinstance(covariance, TrackedCovariance):
-            return None
-        return lambda vectors: curvature_bound(covariance, alpha, vectors, moved, share=0.5)
+    def _shares(self, alpha: float, scale: Float64 | None) -> Shares:
+        """Return how much of a correction to add: none of them may make an answer worse by far."""
+        query = self.query
+        covariance = query.solver.covariance
+        if not isinstance(covariance, TrackedCovariance):
+
+            def by_curvature(
+                residual: Float64, correction: Float64, power: Float64
+            ) -> tuple[Float64, Float64]:
+                # The best for a curvature halfway between the least and the most: at the most it
+                # still does not raise the energy.
+                curved = curvature_bound(covariance, alpha, correction, query.moved, share=0.5)
+                found = np.divide(power, curved, out=np.zeros_like(power), where=curved > 0)
+                return found, np.zeros_like(power)
+
+            return by_curvature
+        probes = probes_in(query, scale) if alpha > 0 else None
+        if probes is None:
+            return lambda residual, correction, power: (np.ones_like(power), np.zeros_like(power))
+        return partial(_shares_by_probes, probes, alpha)
+
+
+def _shares_by_probes(
+    probes: Probes, alpha: float, residual: Float64, correction: Float64, power: Float64
+) -> tuple[Float64, Float64]:
+    """Return the powers of two θ that make r − θ(K + γI)z shortest, as probes see it.
+
+    Where K̂ is far too small, z is far too long. A whole step is taken unless it is so by far.
+    """
+    units = binary_scales(residual), binary_scales(correction)
+    none = np.zeros_like(residual)
+    lost = probes.residuals(residual / units[0], none)
+    seen = -probes.residuals(-alpha * (correction / units[1]), correction / units[1])
+    size = binary_scales(seen)
+    along = np.einsum("pt,pt->t", lost, seen / size)
+    squares = np.square(seen / size).sum(axis=0)
+    best = np.divide(along, squares, out=np.ones_like(along), where=squares > 0)
+    halvings = -np.log2(np.maximum(best * (units[0] / size / units[1]), 2.0**-MOST_HALVINGS))
+    halvings = np.where(halvings >= LEAST_HALVINGS, np.rint(halvings), 0.0)
+    surprise = np.where(halvings > 0, halvings * math.log(2) - math.log(HALVES), WHOLE)
+    return 2.0**-halvings, surprise

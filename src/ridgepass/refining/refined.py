@@ -15,9 +15,9 @@ Correct = Callable[[Float64], Float64]  # (K̂ + γI)⁻¹·vectors
 # Of what rounding may do at worst; the iteration goes on until then, though the certificate gains
 # nothing any more.
 EXPECTED = 1e-4
-# Halfway between the least and the most that vᵀ(K + γI)v can be for each vector v; None where K̂
-# alone must do.
-Curvature = Callable[[Float64], Float64] | None
+# For residuals r, corrections z of them, and rᵀz: how much of each z to add, θ, and −log of the
+# probability that this choice had before the first row.
+Shares = Callable[[Float64, Float64, Float64], tuple[Float64, Float64]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,7 +27,7 @@ class Refined:
     The answer is ``point + step``. Of ``point``, the iterate z, the residual r = c − (K + γI)z is
     known exactly; ``step`` is θ(K̂ + γI)⁻¹r, the next correction as far as the sketch knows it, with
     a θ up to one that cannot raise (x − z)ᵀ(K + γI)(x − z) whatever K is. (``"tracked"``
-    has no bound for that: its θ is one, and probes tell how far the step has come.) No iterate's
+    has no bound for that: its θ is one, or what probes make of it.) No iterate's
     energy is above that of the answer before it, since that lies in the space the iterate is best
     in.
 
@@ -48,6 +48,9 @@ class Refined:
         rounding adds up with that.
     stalled : ndarray of bool of shape (n_targets,)
         For which targets the rows themselves have no better r to give.
+    point_surprise, surprise : ndarray of shape (n_targets,)
+        −log of the probability that the choices of θ had which led to the point, and with that of
+        the step to the answer: what probes are to prove of it pays for them.
     """
 
     alpha: float
@@ -60,6 +63,8 @@ class Refined:
     power: Float64
     error: Float64
     asked: Float64
+    point_surprise: Float64
+    surprise: Float64
 
     @property
     def answer(self) -> Float64:
@@ -89,7 +94,8 @@ class Refined:
         none, power = np.zeros_like(point), np.zeros(point.shape[1])
         asked = column_norms(residual)
         stalled = np.zeros(len(asked), dtype=bool)
-        return cls(alpha, passes, stalled, point, residual, none, none, power, error, asked)
+        numbers = power, error, asked, power, power
+        return cls(alpha, passes, stalled, point, residual, none, none, *numbers)
 
     @classmethod
     def begun(
@@ -99,7 +105,7 @@ class Refined:
         residual: Float64,
         error: Float64,
         correct: Correct,
-        curvature: Curvature,
+        shares: Shares,
         before: "Refined | None" = None,
     ) -> "Refined":
         """Start from coefficients whose residual one pass has found; ``before`` gave them."""
@@ -111,13 +117,16 @@ class Refined:
         known = np.isfinite(residual).all(axis=0) & np.isfinite(error)
         residual, error = np.where(known, residual, 0.0), np.where(known, error, np.inf)
         here = cls.plain(alpha, passes, point, residual, error)
+        if before is not None:
+            here = replace(here, point_surprise=before.surprise, surprise=before.surprise)
         correction = correct(residual)
-        step, power = _step(residual, error, correction, curvature)
-        found = replace(here, direction=correction, step=step, power=power)
+        step, power, surprise = _step(residual, error, correction, shares)
+        surprise = surprise + here.surprise
+        found = replace(here, direction=correction, step=step, power=power, surprise=surprise)
         return found._unless_it_overflows(here, stalled)
 
     def advanced(
-        self, image: Float64, image_error: Float64, correct: Correct, curvature: Curvature
+        self, image: Float64, image_error: Float64, correct: Correct, shares: Shares
     ) -> "Refined":
         """Take a step, given (K + γI)·direction."""
         curved = np.einsum("dt,dt->t", self.direction, image)
@@ -130,7 +139,7 @@ class Refined:
         error += 4 * UNIT * (column_norms(self.residual) + column_norms(moved))
         error += np.where(length > 0, 2 * TINY * math.sqrt(len(image)), 0.0)  # underflow
         correction = correct(residual)
-        step, power = _step(residual, error, correction, curvature)
+        step, power, surprise = _step(residual, error, correction, shares)
         turn = np.divide(power, self.power, out=np.zeros_like(power), where=self.power > 0)
         found = replace(
             self,
@@ -141,6 +150,7 @@ class Refined:
             step=step,
             power=power,
             error=error,
+            surprise=self.point_surprise + surprise,
         )
         return found._unless_it_overflows(self, self.stalled)
 
@@ -175,6 +185,8 @@ class Refined:
         kept: Kept = {"alpha": self.alpha, "passes": self.passes, "stalled": self.stalled}
         for name in (*_VECTORS, *_NUMBERS):
             kept[name] = np.ascontiguousarray(getattr(self, name))
+        if not self.surprise.any():  # as files had it before there were such choices
+            del kept["surprise"], kept["point_surprise"]
         return kept
 
     @classmethod
@@ -187,13 +199,17 @@ class Refined:
         arrays = {}
         for name in (*_VECTORS, *_NUMBERS):
             shape = (n_features, n_targets) if name in _VECTORS else (n_targets,)
-            arrays[name] = array(entry(kept, name), name, np.dtype(np.float64), shape)
+            found = kept.get(name, np.zeros(n_targets)) if name in _CHOICES else entry(kept, name)
+            arrays[name] = array(found, name, np.dtype(np.float64), shape)
+            if name in _CHOICES and not (arrays[name] >= 0).all():
+                raise ValueError(f"{name} is negative")
         stalled = array(entry(kept, "stalled"), "stalled", np.dtype(bool), (n_targets,))
         return cls(alpha, passes, stalled, **arrays)
 
 
 _VECTORS = ("point", "residual", "direction", "step")
-_NUMBERS = ("power", "error", "asked")
+_CHOICES = ("point_surprise", "surprise")
+_NUMBERS = ("power", "error", "asked", *_CHOICES)
 
 
 def _stands(residual: Float64, error: Float64) -> NDArray[np.bool_]:
@@ -202,18 +218,13 @@ def _stands(residual: Float64, error: Float64) -> NDArray[np.bool_]:
 
 
 def _step(
-    residual: Float64, error: Float64, correction: Float64, curvature: Curvature
-) -> tuple[Float64, Float64]:
-    """Return θ·correction, and rᵀ·correction.
-
-    θ is the best one for a curvature halfway between the least and the most: at the most it still
-    does not raise the energy.
-    """
+    residual: Float64, error: Float64, correction: Float64, shares: Shares
+) -> tuple[Float64, Float64, Float64]:
+    """Return θ·correction, rᵀ·correction, and −log of the probability of that θ."""
     power = np.einsum("dt,dt->t", residual, correction)
-    curved = power if curvature is None else curvature(correction)
-    sound = (power > 0) & (curved > 0) & _stands(residual, error)
-    share = np.divide(power, curved, out=np.zeros_like(power), where=sound)
-    return np.minimum(share, 1.0) * correction, power
+    share, surprise = shares(residual, correction, power)
+    sound = (power > 0) & (share > 0) & _stands(residual, error)
+    return np.where(sound, np.minimum(share, 1.0), 0.0) * correction, power, surprise
 
 
 @dataclass(frozen=True, eq=False)
