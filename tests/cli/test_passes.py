@@ -105,7 +105,7 @@ def facts(command):
 
 
 @pytest.fixture
-def stop_in(monkeypatch, command):
+def stop_in(monkeypatch, command, ctrl_c):
     """Runs a command that a signal stops while it reads for the pass given."""
 
     def call(number, sent, *arguments):
