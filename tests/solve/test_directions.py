@@ -51,6 +51,19 @@ def test_no_bound_is_below_the_truth(method, options, data, factor):
     assert_not_below_the_truth(model, exact, factor * (exact.mass or 1.0), rows)
 
 
+@pytest.mark.parametrize("factor", [1e-5, 1e-3])
+@pytest.mark.parametrize("n_large", [1, 30])
+@pytest.mark.parametrize("options", PREPARATIONS, ids=str)
+@pytest.mark.parametrize("method", METHODS)
+def test_nor_where_the_rows_that_wait_are_larger_than_all_before(method, options, n_large, factor):
+    """Directions of such rows are beside the basis, and their image has a tail of its own."""
+    A, b = wide(1000, 60, 2)
+    A[-n_large:] *= 100
+    model = RidgeStream(method, sketch_size=6, **options).update(A, b)
+    exact = wide_ridge(A, b, factor, **options)
+    assert_not_below_the_truth(model, exact, factor * exact.mass, A[-40:])
+
+
 def wide(n_rows=700, n_features=50, n_targets=3, dtype="float64", seed=0):
     """Rows that follow a sketch of a few directions well, and their targets."""
     rng = np.random.default_rng(seed)

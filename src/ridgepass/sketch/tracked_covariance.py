@@ -70,6 +70,17 @@ class MixedRows:
     rough: bool = False
     plus: "MixedRows | None" = None
 
+    @property
+    def n_columns(self) -> int:
+        """Columns of each row."""
+        return int(self.parts[0].shape[1])
+
+    @property
+    def n_terms(self) -> int:
+        """Stored rows that each row is a sum of, at most."""
+        own = sum(int(part.shape[0]) for part in self.parts)
+        return own if self.plus is None else own + self.plus.n_terms
+
     def project(self, vectors: Float64) -> Float64:
         """Return rows·vectors."""
         if self.plus is not None:
@@ -174,7 +185,7 @@ class PanelWalk:
     @cached_property
     def spans(self) -> list[slice]:
         """The panels."""
-        return list(panels(self.rows.parts[0].shape[1], self.width))
+        return list(panels(self.rows.n_columns, self.width))
 
     def at(self, span: slice) -> Any:
         """Return the rows in some columns."""

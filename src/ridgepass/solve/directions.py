@@ -12,7 +12,6 @@ from ridgepass.kernels import (
     Float64,
     binary_scales,
     column_norms,
-    mixed_column_squares,
 )
 from ridgepass.sketch import LowRank, TrackedCovariance
 from ridgepass.sketch.base import inverse_roots
@@ -47,12 +46,8 @@ class Spectrum:
     def of(cls, covariance: LowRank | TrackedCovariance) -> "Spectrum":
         """Return the eigenpairs of SᵀS, or of the Nyström part of K̂."""
         if isinstance(covariance, TrackedCovariance):
-            values, mix = covariance.eigenpairs
-            image = covariance.followed.image
-            mix = covariance.followed.unit * mix
-            mix = mix if image.mix is None else mix @ image.mix
-            rows = MixedRows(image.parts, mix, image.columns, image.unit)
-            return cls(rows, values)
+            values, by = covariance.eigenpairs
+            return cls(covariance.followed.image.mixed(covariance.followed.unit * by), values)
         roots = inverse_roots(covariance.squares, covariance.unit)
         rows = MixedRows(covariance.rows, roots[:, None] * covariance.mix, covariance.columns)
         return cls(rows, np.where(roots > 0, covariance.squares, 0.0), covariance.unit)
@@ -63,7 +58,7 @@ class Spectrum:
         Each falls from f(0) on. Outside V the eigenvalue is zero.
         """
         if vectors is None:
-            squares = np.ones(self.rows.parts[0].shape[1])
+            squares = np.ones(self.rows.n_columns)
             found = [self._root(f, squares, self._held(f)) for f in inverses]
             return np.asarray(np.fmin.reduce(found))
         unit = binary_scales(vectors)
@@ -78,15 +73,17 @@ class Spectrum:
 
     def _held(self, inverse: Inverse) -> Float64:
         """Return qᵀ(f(0) − f(Λ))q for each unit vector."""
-        factors = np.sqrt(np.maximum(self._less(inverse), 0.0))[:, None]
-        mix = factors * np.asarray(self.rows.mix) / self.rows.unit
-        return mixed_column_squares(mix, self.rows.parts, self.rows.columns)
+        less = np.maximum(self._less(inverse), 0.0)
+        held = np.empty(self.rows.n_columns)
+        for span, rows in self.rows.walk():
+            held[span] = less @ np.square(rows)
+        return held
 
     def _root(self, inverse: Inverse, squares: Float64, inside: Float64) -> Float64:
         outside, less = float(inverse(np.zeros(1))[0]), self._less(inverse)
         largest = float(self.values.max(initial=0.0))
         little = np.divide(less, self.values, out=np.zeros_like(less), where=self.values > 0)
-        terms = sum(part.shape[0] for part in self.rows.parts) + self.rows.parts[0].shape[1]
+        terms = self.rows.n_terms + self.rows.n_columns
         doubt = 16 * self.unit * largest * float(little.max(initial=0.0))
         doubt += 4 * (terms + 8) * DOUBLE * outside
         found: Float64 = np.maximum(outside * squares - inside, 0.0) + doubt * squares
