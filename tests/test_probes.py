@@ -86,7 +86,7 @@ def test_other_probes_are_dropped_by_a_merger_and_the_certificate_says_so(method
     assert proof.estimate is None
     assert proof.rests_on == "sketch"
     assert proof.confidence == 1.0
-    assert "merger" in proof.remark
+    assert "merging" in proof.remark
     assert "dropped" in proof.remark
     # Nor do they come back, with rows or in another merger.
     mine.update(A, b).merge(RidgeStream(method, sketch_size=4, probes=5).update(A, b))

@@ -35,10 +35,10 @@ CONFIDENCE = 1 - 1e-6  # with which certificates hold unless another is asked fo
 RESIDUAL_DOUBT, LENGTH_DOUBT = 0.85, 0.05
 DISTANCE_DOUBT = 1 - RESIDUAL_DOUBT - LENGTH_DOUBT
 NO_PROBES = "there are no probes: only what is certain bounds the error, and nothing estimates it"
-PROBES_DROPPED = "a merger, perhaps of folds, has dropped the probes, since its parts had others: "
+PROBES_DROPPED = "merging parts (or cv's folds) with different probes has dropped the probes: "
 SAME_PROBES = "fit all parts with one random_state (--seed) and one number of probes"
 SAME_UNITS = (
-    "standardize=True measures each part's columns by themselves, so pass all parts one "
+    "standardize=True measures each part's columns by themselves; in Python, pass all parts one "
     "feature_scale instead"
 )
 

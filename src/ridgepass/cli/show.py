@@ -67,7 +67,7 @@ def share(value: float | None) -> str:
         return "none"
     if 0 < value < 1e-4:
         return f"{value:.2g}"
-    return f"{value:.2%}" if value < 10 else f"{value:.3g} times its norm"
+    return f"{value:.2%}" if value < 10 else f"{value:.3g} times their norm"
 
 
 def certified(model: Any) -> float | None:
@@ -153,7 +153,7 @@ def lines_of(facts: Mapping[str, Any]) -> dict[str, str]:
         "targets" if facts["targets"] != 1 else "target": targets,
         "method": method,
         "alpha": f"{facts['alpha']:g}",
-        "estimated error": share(facts["estimated_error"]),
+        "estimated error": f"{share(facts['estimated_error'])} of the coefficients",
         "certified error": _proof(facts),
         "training R²": "unknown" if r2 is None else f"{r2:.4f}",
     }

@@ -213,8 +213,8 @@ class StreamingRidge(RidgeRegressor):
         Random vectors that measure how far the answer is from solving the equation of exact ridge:
         `certificate` then has an estimate, and a bound that holds with any probability asked for.
         Each costs about as much time as a row of the sketch, and 12 bytes a feature (16 in
-        float64). 0 is for none, and for certificates that are certain only. The exact method needs
-        none.
+        float64). 0 is for none, and for certificates that are certain only; ``"tracked"`` then
+        makes its own choices by eight, and may err more. The exact method needs none.
     dtype : {None, "float32", "float64"}, default=None
         What the sketch is kept in. None is float32 if the first batch is, else float64.
     random_state : int, RandomState instance or None, default=None
