@@ -172,8 +172,9 @@ def _add_sparse(out: Rows, factors: Sequence[Rows], rows: Sequence[Part]) -> Non
     for factor, part in zip(factors, rows, strict=True):
         if not is_sparse(part):
             continue
-        # As (partᵀ·factorᵀ)ᵀ, since SciPy runs along contiguous rows of the dense side.
-        transposed = np.ascontiguousarray(factor.T)
+        # As (partᵀ·factorᵀ)ᵀ, since SciPy runs along contiguous rows of the dense side. It adds up
+        # one after the other: a thousand rows alike would lose three digits of float32.
+        transposed = np.ascontiguousarray(factor.T, np.float64)
         for span in panels(out.shape[1], SPARSE_PANEL):
             out[:, span] += (panel(part, span).T @ transposed).T
 

@@ -3,7 +3,7 @@
 import copy
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
 import numpy as np
@@ -68,9 +68,16 @@ def _in_units(state: State, fresh: Float64) -> tuple[Sketch, Float64]:
 
 
 def _probes_of(
-    state: State, block: Block, fresh: Float64 | None, columns: Float64 | None
+    state: State,
+    block: Block,
+    fresh: Float64 | None,
+    columns: Float64 | None,
+    surprise: float,
 ) -> Probes | None:
-    """Return the probes with the waiting rows, columns multiplied by what is given."""
+    """Return the probes with the waiting rows, columns multiplied by what is given.
+
+    ``surprise`` is that of choices which were made for a question alone.
+    """
     probes, scaling = state.probes, state.intake.scaling
     if probes is None:
         return None
@@ -82,6 +89,7 @@ def _probes_of(
         probes = probes.including(block)
     elif len(block):  # these are nobody's but ours
         probes.absorb(block)
+    probes = replace(probes, surprise=probes.surprise + surprise)
     return probes if columns is None else probes.rescaled(columns)
 
 
@@ -175,6 +183,7 @@ class Query:
         if columns is not None:
             ratio = columns if fresh is None else columns * fresh
             cross, stretch = ratio[:, None] * cross, float(ratio.max())
+        surprise = covariance.surprise if isinstance(covariance, TrackedCovariance) else 0.0
         mass = covariance.mass
         if moved is None:
             displacement = math.sqrt(float(state.moved_squares(mass, intake.offset())[0]))
@@ -204,7 +213,7 @@ class Query:
             scale_error=scale_error,
             measured=varies,
             centred=intake.centre,
-            find_probes=partial(_probes_of, state, block, fresh, columns),
+            find_probes=partial(_probes_of, state, block, fresh, columns, surprise),
             longest_block=moments.longest_block,
             remark=_remark(state),
         )

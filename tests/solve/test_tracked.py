@@ -228,36 +228,43 @@ def test_alpha_may_be_zero_where_the_tail_is_not(share):
     np.testing.assert_allclose(case.written_out(tails) @ found, case.K[:, :2], atol=1e-8)
 
 
+def share_of(rest, before=0.0, starts=True, probes=None):
+    """The share for E = rest; with no probes, what these measure on average."""
+    diagonal = np.diagonal(rest)
+    images = rest if probes is None else (probes @ rest).T / np.sqrt(len(probes))
+    whole = (np.square(images) / diagonal[:, None]).sum()
+    return diagonal_share(diagonal, whole, before, starts=starts)
+
+
 def test_the_diagonal_is_used_where_columns_differ_and_not_where_they_are_mixed():
     rng = np.random.default_rng(4)
     rows = rng.standard_normal((400, 60)) * np.exp(1.5 * rng.standard_normal(60))
     b = rng.standard_normal((400, 1))
-
-    def share(A):
-        case = Case(rng, A, b, 4)
-        probes = rng.standard_normal((8, 60))
-        return diagonal_share(np.diagonal(case.rest), np.square(probes @ case.rest).sum() / 8, 0.0)
-
     turn, _ = np.linalg.qr(rng.standard_normal((60, 60)))
-    assert share(rows) > 0.8
-    assert share(rows @ turn) < 0.2
+    probes = rng.standard_normal((24, 60))
+    assert share_of(Case(rng, rows, b, 4).rest, probes=probes) > 0.8
+    assert share_of(Case(rng, rows @ turn, b, 4).rest, probes=probes) < 0.5
 
 
-def test_the_share_is_twice_what_the_diagonal_explains_of_what_is_left():
-    case = make(5, n_features=40)
-    diagonal, whole = np.diagonal(case.rest), np.square(case.rest).sum()
-    uneven = np.square(diagonal - diagonal.mean()).sum()
-    assert diagonal_share(diagonal, whole, 0.0) == pytest.approx(min(2 * uneven / whole, 1.0))
-    assert diagonal_share(diagonal, 0.0, 0.0) <= 1.0
-    assert diagonal_share(np.zeros(40), 0.0, 1.0) == 0.0
+@pytest.mark.parametrize("alike", [0.0, 0.5, 0.9])
+def test_columns_that_are_alike_have_less_of_the_diagonal_whatever_their_sizes(alike):
+    """Groups of three: E is D^½CD^½, and Σ Eᵢⱼ²/Dᵢ is Σ Dⱼ·(Σ Cᵢⱼ² of a row) here."""
+    one = np.full((3, 3), alike) + (1 - alike) * np.eye(3)
+    sizes = np.repeat(np.exp(np.arange(20.0) / 4), 3)
+    rest = np.sqrt(np.outer(sizes, sizes)) * np.kron(np.eye(20), one)
+    alone = 1 / (1 + 2 * alike**2)
+    for starts, slope in ((True, 2.4), (False, 1.7)):
+        assert share_of(rest, starts=starts) == pytest.approx(min(slope * alone, 1.0))
 
 
-def test_a_diagonal_stays_while_it_is_nearly_all_that_is_left():
-    even = np.full(40, 3.0)
-    squares = np.square(even).sum()
-    assert diagonal_share(even, squares, 0.75) == 0.75
-    assert diagonal_share(even, squares, 0.0) == 0.0
-    assert diagonal_share(even, squares / 0.8, 0.75) == 0.0
+def test_even_columns_keep_the_one_number_unless_they_had_a_diagonal_that_is_all():
+    even = np.diag(np.full(40, 3.0))
+    assert share_of(even) == 0.0
+    assert share_of(even, before=0.5) == 0.5
+    mixed = even + 0.3
+    assert share_of(mixed, before=0.5) == 0.0
+    assert diagonal_share(np.zeros(40), 0.0, 1.0, starts=True) == 0.0
+    assert diagonal_share(np.arange(1.0, 41), 0.0, 0.0, starts=True) == 1.0
 
 
 def near_and_far(power, share):

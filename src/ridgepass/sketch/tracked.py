@@ -67,16 +67,17 @@ LEAST_INSIDE = 1e-3  # a share inside that any block may bring up the running on
 # Squares outside others that are no direction of its own, of a row's; and rows that count as none.
 LEAST_NEW, LEAST_SQUARE = 1e-6, 1e-200
 ORTHOGONAL = 1e-10  # the cosine of rows that need not be made orthogonal
+LEAST_LEFT = 1e-4  # a share of a column's squares; less of it outside Ω is mostly rounding
 LEAST_LOSS = 1e-10  # a share of a column's squares that the start has lost, and not by rounding
 FADING = 0.2  # weight of the latest block in that share
 # The diagonal's share of the tail is one of so many, and stays unless another fits better by far.
-LEVELS = 5
-STAYS = 0.2
+LEVELS = 3
+STAYS = 0.35
 CHANGES = 0.5  # how likely a change is taken to be before the first row, over (number + 1)²
 # Where there are more targets than half of the sketch, so many mixtures of them measure the tail.
 N_MIXTURES = 8
 COLLECT_EVERY = {"float32": 8, "float64": 256}  # blocks
-SHARE_GROWTH, NEW_SHARE_GROWTH = 3.0, 1.5  # of rows until it is chosen again; after a new block
+SHARE_GROWTH, NEW_SHARE_GROWTH = 2.0, 1.5  # of rows until it is chosen again; after a new block
 WIDER, WIDEST = 4, 4  # directions that a question looks at: so many times more, at most
 LEAST_WIDENING = 1e-8  # squares of a new direction that a question looks at, of the largest
 LEAST_MIXTURE = 64  # rows that stand for a new block, at least, or as many as in the basis
@@ -507,7 +508,11 @@ class TrackedSubspace(Sketch):
             twin = copy.deepcopy(self)
             twin.absorb(block)
             found = twin.covariance(Block.of(start.rows[:0]))
-            return found if columns is None else found.rescaled(columns, twin.diagonal)
+            if columns is not None:
+                found = found.rescaled(columns, twin.diagonal)
+            if isinstance(found, TrackedCovariance):
+                found.surprise = twin.surprise - self.surprise
+            return found
         # All of the waiting rows, so that nothing is lost.
         gram, cancelled = start.gram(block, exact=True, columns=columns)
         n_zeros = 0 if start.updates else self.sketch_size
@@ -911,15 +916,18 @@ class TrackedSubspace(Sketch):
 
     def _choose_by(self, weights: Rows, rows: Rows, kept: Float64) -> None:
         """Choose the share by what probes have of E: their images, less weights·rows."""
-        left = np.maximum(self.diagonal - kept, 0.0)
         unit = float(binary_scales(self.diagonal[:, None])[0])
+        left = np.maximum(self.diagonal - kept, 0.0) / unit
+        sizes = np.maximum(left, LEAST_LEFT / unit * self.diagonal)
+        per = np.divide(1.0, sizes, out=np.zeros_like(left), where=sizes > 0)
         probes, lost = slice(self.n_starts, None), 0.0
         for span in panels(self.n_features, panel_width(8 * self.n_probes)):
             image = self.further[probes, span] + self.images[self._followed][probes, span]
             held = np.empty(image.shape, self.dtype, self._order)
             image -= np.matmul(weights, rows[:, span], out=held)
-            lost += float(np.square(image / unit).sum()) / self.n_probes
-        self._choose(diagonal_share(left / unit, lost, self.share))
+            squares = np.einsum("pd,pd->d", image / unit, image / unit)
+            lost += float(squares @ per[span]) / self.n_probes
+        self._choose(diagonal_share(left, lost, self.share, starts=self._mixing is None))
 
     def _set_outside_shares(self, kept: Float64) -> None:
         """Set what share of each column's squares lies outside a new basis: what moves go by.

@@ -37,8 +37,9 @@ from ridgepass.threads import each
 # How much of the tail is taken from E's diagonal for each part of ‖E‖²_F that the variation of that
 # diagonal explains. It did nearly as well as the better of a scalar and a diagonal on all data that
 # we have: mixed, correlated, uneven and sparse columns.
-DIAGONAL_SLOPE = 2.0
-NEARLY_ALL = 0.9  # of ‖E‖²_F: E is its diagonal
+SLOPES = 1.7, 2.4  # without and with a starting point for each target
+NEARLY_ALL = 0.9  # of E in such units: it is its diagonal
+MOST_EVEN = 0.9  # (Σ D)²/(d·Σ D²) of columns that are uneven
 PANEL = 1 << 18  # numbers at a time, so that what is done to them stays in the cache
 N_SUMS = 4  # that panels of a long product are added up in
 JITTER = 1e-14  # relative to each diagonal entry: M is positive but for rounding
@@ -290,6 +291,9 @@ class TrackedCovariance:
     loss_bound: ClassVar[None] = None
     cross: ClassVar[None] = None
     certain: LowRank | None = None  # a sketch of the same rows that bounds its own error
+    # −log of the probability that choices by the probes had which led to this K̂ and which the
+    # sketch itself has not made: for rows that wait.
+    surprise: float = 0.0
 
     def __init__(self, followed: Followed) -> None:
         self.followed = followed
@@ -862,23 +866,24 @@ def panel_width(n_rows: int) -> int:
     return max(2048, PANEL // max(n_rows, 1))
 
 
-def diagonal_share(diagonal: Float64, whole: float, share: float) -> float:
+def diagonal_share(diagonal: Float64, whole: float, share: float, *, starts: bool) -> float:
     """Return how much of the tail should be E's diagonal; the rest is one number for all.
 
-    A diagonal is right where columns are uneven or sparse. Where E has large eigenvalues that no
-    diagonal shows, it falls far short of them, and solutions become too long. What tells is how
-    much of ‖E‖²_F the variation of the diagonal explains. ``whole`` is the mean of ‖Eφ‖² over
-    Gaussian vectors φ, which is ‖E‖²_F on average. The share before, ``share``, is not lowered
-    while E is nearly all diagonal: columns of ones and zeros that come one after the other end up
-    even, and their diagonal is right all the same.
+    A diagonal is right where columns are uneven or sparse. Where columns are alike to each other
+    beyond the basis, it falls short of E, most in the small columns, and solutions become too
+    long. What tells is how much of E the diagonal D is, with rows in units of D^½: ``whole`` is the
+    mean of ‖D^-½Eφ‖² over Gaussian vectors φ, which is Σ Eᵢⱼ²/Dᵢ on average, and Σ Dᵢ if E is D. Even
+    columns keep the one number. The share before, ``share``, is not lowered while E is
+    nearly all diagonal: columns of ones and zeros that come one after the other end up even, and
+    their diagonal is right all the same.
     """
-    squares = float(diagonal @ diagonal)
-    if squares == 0.0:
+    mass = float(diagonal.sum())
+    if mass == 0.0:
         return 0.0
-    whole = max(whole, squares)
-    uneven = squares - float(diagonal.sum()) ** 2 / len(diagonal)
-    least = share if squares >= NEARLY_ALL * whole else 0.0
-    return max(min(DIAGONAL_SLOPE * uneven / whole, 1.0), least)
+    alone = mass / max(whole, mass)
+    even = mass**2 / (len(diagonal) * float(diagonal @ diagonal))
+    least = share if alone >= NEARLY_ALL else 0.0
+    return max(min(SLOPES[starts] * alone, 1.0) if even <= MOST_EVEN else 0.0, least)
 
 
 def orthonormal_mix(gram: Float64) -> Float64:
