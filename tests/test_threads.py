@@ -49,6 +49,18 @@ def test_each_does_every_piece_once_on_as_many_threads_as_blas_has(limit):
     assert len(who) == limit
 
 
+@pytest.mark.parametrize("limit", [1, 2, 3])
+@pytest.mark.parametrize("size", [1, 1 << 21, 1 << 40])
+def test_a_sum_is_the_same_on_any_number_of_threads(limit, size):
+    terms = np.random.default_rng(0).standard_normal((50, 3, 2)).astype(np.float32)
+    expected = threads.summed(lambda i: terms[i], range(50), size)
+    with threadpool_limits(limit, user_api="blas"):
+        found = threads.summed(lambda i: terms[i], range(50), size)
+    np.testing.assert_array_equal(found, expected)
+    np.testing.assert_allclose(found, terms.sum(axis=0, dtype=np.float64), rtol=1e-12, atol=1e-12)
+    assert found.dtype == np.float64
+
+
 def test_two_callers_take_turns():
     inside, most = [], []
 

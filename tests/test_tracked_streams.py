@@ -112,11 +112,9 @@ class Reading:
         images = (self.K - known) @ self.probes.T
         whole = (np.square(images) / sizes[:, None]).sum(axis=0).mean()
         alone = left.sum() / max(whole, left.sum())
-        found = min((1.7 if self.mixed else 2.4) * alone, 1.0)
+        found = float(alone >= 0.5) if self.mixed else min(2.4 * alone, 1.0)
         if left.sum() ** 2 > 0.9 * self.d * np.square(left).sum():  # even columns
-            found = 0.0
-        if alone >= 0.9:
-            found = max(found, self.share)
+            found = self.share if alone >= 0.9 else 0.0
         if abs(found - self.share) > 0.35:
             self.share = round(2 * found) / 2
         self.set_outside_shares(known)
@@ -855,6 +853,22 @@ def test_what_was_chosen_widens_the_bound():
     assert model._query().probes.factor(1e-6) < query.probes.factor(1e-6)
 
 
+@pytest.mark.parametrize("standardize", [False, True])
+def test_what_is_chosen_for_a_question_alone_widens_its_bound_too(standardize):
+    """Of the rows that wait for the first sparse block, a copy of the sketch chooses a tail."""
+    rng = np.random.default_rng(0)
+    shares = 1 / (1 + np.arange(500.0)) ** 1.1
+    columns = rng.choice(500, (2000, 20), p=shares / shares.sum())
+    rows = np.zeros((2000, 500))
+    np.put_along_axis(rows, columns, 1.0, axis=1)
+    b = rows @ rng.standard_normal(500)
+    model = RidgeStream("tracked", sketch_size=16, standardize=standardize)
+    query = model.update(sparse.csr_array(rows), b)._query()
+    assert query.solver.covariance.followed.share > 0
+    assert model._state.sketch.surprise == 0.0
+    assert query.probes.surprise > 1
+
+
 @pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
 @pytest.mark.parametrize("uneven", [False, True])
 def test_an_alpha_beside_which_the_rows_are_nothing(scale, uneven):
@@ -1009,6 +1023,45 @@ def test_many_new_directions_may_wait(seed):
 
 
 # Columns of very different sizes
+
+
+@pytest.mark.parametrize("n_targets", [1, 9])
+@pytest.mark.parametrize("kind", ["powers of uniform", "logs and squares", "powers of normal"])
+def test_columns_that_are_powers_of_others_do_no_worse_than_rfd(kind, n_targets):
+    """Alike and of very different sizes: a diagonal alone falls short of E in the small ones."""
+    rng = np.random.default_rng(1)
+    n, d = 4000, 150
+    if kind == "powers of uniform":
+        u = rng.uniform(0, 5, (n, d // 3))
+        A = np.hstack([u, u**2, u**3])
+    elif kind == "logs and squares":
+        u = np.exp(rng.standard_normal((n, d // 3)))
+        A = np.hstack([u, np.log(u), u**2])
+    else:
+        u = 0.7 * rng.standard_normal((n, d // 5))
+        A = np.hstack([u**p for p in range(1, 6)])
+    A -= A.mean(axis=0)
+    b = A @ rng.standard_normal((d, n_targets))
+    b += 0.5 * b.std() * rng.standard_normal(b.shape)
+    mean = np.square(A).sum() / d
+    tracked, rfd = (RidgeStream(m, sketch_size=16).update(A, b) for m in ("tracked", "rfd"))
+    for alpha in (1e-3 * mean, 1e-2 * mean, 0.1 * mean, mean):
+        exact = exact_ridge(A, b, alpha)
+        errors = [norm(model.solve(alpha) - exact) for model in (tracked, rfd)]
+        assert errors[0] < 1.1 * errors[1]
+
+
+@pytest.mark.parametrize("store", [np.asarray, sparse.csr_array])
+def test_float32_rows_that_repeat_themselves_keep_their_few_directions(store):
+    """Sums of a thousand float32 numbers that are alike lose far more than their rounding."""
+    rng = np.random.default_rng(0)
+    kinds = rng.random((3, 40)).astype(np.float32) * (rng.random((3, 40)) < 0.3)
+    of_row = np.sort(rng.choice(3, 9000, p=[0.5, 0.3, 0.2]))
+    A, b = kinds[of_row], rng.standard_normal(3)[of_row]
+    model = RidgeStream("tracked", sketch_size=4, alpha=30.0).update(store(A), b)
+    exact = exact_ridge(A.astype(float), b, 30.0)[:, 0]
+    assert norm(model.solve(30.0) - exact) < 1e-3 * norm(exact)
+    assert model._state.sketch.start is not None
 
 
 @pytest.mark.parametrize(("dtype", "times"), [("f4", 300.0), ("f4", 1e4), ("f8", 1e7), ("f8", 1e9)])

@@ -16,9 +16,12 @@ from contextlib import AbstractContextManager
 from functools import cache
 from typing import Any, TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
 MOST_THREADS = 256  # they are made when they are needed
+MOST_SUMS, SUMMED_NUMBERS = 16, 1 << 22  # of one sum, and all numbers of all of them
 T = TypeVar("T")
 Piece = TypeVar("Piece")
 
@@ -51,6 +54,27 @@ def each(task: Callable[[Piece], None], pieces: Iterable[Piece]) -> None:
     else:
         for piece in waiting:
             task(piece)
+
+
+def summed(
+    term: Callable[[Piece], NDArray[Any]], pieces: Iterable[Piece], size: int
+) -> NDArray[np.float64]:
+    """Return the sum of a term for every piece, in float64, on all cores.
+
+    It is made of a few sums, fewer where a term has many numbers, ``size``; and always of the same
+    ones, whatever the number of threads.
+    """
+    waiting = list(pieces)
+    n_sums = max(2, min(MOST_SUMS, SUMMED_NUMBERS // size))
+    sums: list[Any] = [0.0] * min(n_sums, len(waiting))
+
+    def add(index: int) -> None:
+        for piece in waiting[index::n_sums]:
+            sums[index] = np.add(sums[index], term(piece), dtype=np.float64)
+
+    each(add, range(len(sums)))
+    total: NDArray[np.float64] = np.add.reduce(sums)
+    return total
 
 
 def _spread(task: Callable[[Piece], None], pieces: list[Piece]) -> None:

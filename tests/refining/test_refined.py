@@ -390,6 +390,52 @@ def test_a_step_that_probes_see_to_be_too_long_is_cut(probes):
     assert again.certificate(alpha).relative == certificate.relative
 
 
+def test_heavy_counts_come_nearer_with_every_pass():
+    """A whole step of theirs is about twice too long."""
+    rng = np.random.default_rng(0)
+    size = np.exp(1.5 * rng.standard_normal(500) - 1)
+    rates = np.abs(rng.standard_t(1.8, (2500, 5))) @ np.abs(rng.standard_normal((5, 500))) * size
+    counts = rng.poisson(np.minimum(rates, 1e6))
+    A = counts - counts.mean(axis=0)
+    b = 0.1 * np.log1p(counts) @ rng.standard_normal(500) + rng.standard_normal(2500)
+    alpha = 300.0
+    K = A.T @ A + alpha * np.eye(500)
+    exact = np.linalg.solve(K, A.T @ b)
+    model = RidgeStream("tracked", sketch_size=24, alpha=alpha).update(A, b)
+    energies = []
+    for _ in range(6):
+        off = model.solve(alpha) - exact
+        energies.append(off @ K @ off)
+        model.refine([(A, b)], alpha)
+    assert energies == sorted(energies, reverse=True)
+
+
+def test_stopping_at_what_probes_have_proved_is_paid_for():
+    """Else the first of many bounds that is small enough would be the luckiest of them."""
+    A, b, alpha = *stationary(), 30.0
+    by_number = RidgeStream("tracked", sketch_size=6).update(A, b)
+    by_proof = by_number.copy()
+    by_number.refine([(A, b)], alpha, passes=3)
+    reached = by_number.certificate(alpha).relative
+    told = []
+    by_proof.refine([(A, b)], alpha, passes=9, tol=1.5 * reached, watch=told.append)
+    refined = [model._refinement.by_alpha[alpha] for model in (by_number, by_proof)]
+    further = refined[1].passes - 1
+    assert further == 3
+    price = np.log(further * (further + 1))
+    np.testing.assert_allclose(refined[1].surprise - refined[0].surprise, price)
+    np.testing.assert_array_equal(*(one.answer for one in refined))
+    certified = by_proof.certificate(alpha).relative
+    assert reached < certified <= 1.5 * reached
+    assert told[-1].relative == certified
+
+
+def stationary():
+    rng = np.random.default_rng(7)
+    A = rng.standard_normal((600, 40)) * np.exp(-np.arange(40) / 15)
+    return A, A @ rng.standard_normal(40) + rng.standard_normal(600)
+
+
 def shared(share, residual, correction, power):
     """Take as much of any correction, whatever it is."""
     return np.full_like(power, share), np.zeros_like(power)

@@ -27,9 +27,9 @@ from ridgepass.solve import DenseSolver, LowRankSolver, curvature_bound
 
 Read = Callable[[], Iterable[Batch]]
 
-# Steps beyond what passes have measured are halved twice to so many times, where probes see that
-# they are far too long. Before the first row, 2⁻ʲ of one in twenty is taken to be halved j times.
-LEAST_HALVINGS, MOST_HALVINGS = 2, 20
+# Steps beyond what passes have measured are halved up to so many times, where probes see that they
+# are too long. Before the first row, 2⁻ʲ of one in twenty is taken to be halved j times.
+MOST_HALVINGS = 20
 HALVES = 0.05
 WHOLE = -math.log1p(-HALVES)
 
@@ -108,8 +108,8 @@ class Refining:
         while done < passes and not (tol is not None and self.relative() <= tol):
             if self.finished():
                 break
-            self._pass(read, watch)
             done += 1
+            self._pass(read, watch, 0.0 if tol is None else stopping_price(done))
         return self.refinement
 
     def joined(self, now: Refinement | None) -> Refinement | None:
@@ -134,7 +134,7 @@ class Refining:
             return self.query.certificate(alpha, self.confidence).relative
         return certify(self.query, self.refinement, found, confidence=self.confidence).relative
 
-    def _pass(self, read: Read, watch: Watch | None) -> None:
+    def _pass(self, read: Read, watch: Watch | None, price: float) -> None:
         n_targets = len(self.query.target_mass)
         known = {alpha: self._known(alpha) for alpha in self.alphas}
         fresh = [alpha for alpha, found in known.items() if found is None]
@@ -172,12 +172,13 @@ class Refining:
                 if found is None or alpha in starts:
                     start = starts[alpha]
                     residual, error = ridge_residual(product, error, alpha, start)
-                    by_alpha[alpha] = Refined.begun(
+                    now = Refined.begun(
                         alpha, start, residual, error, correct, shares, before=found
                     )
                 else:
                     residual, error = ridge_residual(product, error, alpha, found.direction)
-                    by_alpha[alpha] = found.advanced(-residual, error, correct, shares)
+                    now = found.advanced(-residual, error, correct, shares)
+                by_alpha[alpha] = now.paying(price)
         self.refinement = Refinement.of(
             sums.preparation, totals, by_alpha, scale, scale_error, self._diagonal
         )
@@ -266,12 +267,20 @@ class Refining:
         return partial(_shares_by_probes, probes, alpha)
 
 
+def stopping_price(number: int) -> float:
+    """Return what a pass adds to the price of stopping by what probes have proved.
+
+    Before the first row, stopping after the k-th further pass has probability 1/(k(k + 1)).
+    """
+    return math.log(number + 1) - (math.log(number - 1) if number > 1 else 0.0)
+
+
 def _shares_by_probes(
     probes: Probes, alpha: float, residual: Float64, correction: Float64, power: Float64
 ) -> tuple[Float64, Float64]:
     """Return the powers of two θ that make r − θ(K + γI)z shortest, as probes see it.
 
-    Where K̂ is far too small, z is far too long. A whole step is taken unless it is so by far.
+    Where K̂ is too small, z is too long. A whole step is taken unless it is so twofold.
     """
     units = binary_scales(residual), binary_scales(correction)
     none = np.zeros_like(residual)
@@ -282,6 +291,6 @@ def _shares_by_probes(
     squares = np.square(seen / size).sum(axis=0)
     best = np.divide(along, squares, out=np.ones_like(along), where=squares > 0)
     halvings = -np.log2(np.maximum(best * (units[0] / size / units[1]), 2.0**-MOST_HALVINGS))
-    halvings = np.where(halvings >= LEAST_HALVINGS, np.rint(halvings), 0.0)
+    halvings = np.where(halvings >= 1.0, np.rint(halvings), 0.0)
     surprise = np.where(halvings > 0, halvings * math.log(2) - math.log(HALVES), WHOLE)
     return 2.0**-halvings, surprise

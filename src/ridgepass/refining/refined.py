@@ -154,6 +154,13 @@ class Refined:
         )
         return found._unless_it_overflows(self, self.stalled)
 
+    def paying(self, price: float) -> "Refined":
+        """Return the same, for which choices by the probes have cost so much more."""
+        if price == 0.0:
+            return self
+        point, answer = self.point_surprise + price, self.surprise + price
+        return replace(self, point_surprise=point, surprise=answer)
+
     def _unless_it_overflows(self, before: "Refined", stalled: NDArray[np.bool_]) -> "Refined":
         """Return this, but targets for which a number overflows stay where they were."""
         sound = np.isfinite(self.answer).all(axis=0) & np.isfinite(self.power)

@@ -32,16 +32,15 @@ from ridgepass.kernels import (
     top_eigenpairs,
 )
 from ridgepass.sketch.base import LowRank
-from ridgepass.threads import each
+from ridgepass.threads import each, summed
 
-# How much of the tail is taken from E's diagonal for each part of ‖E‖²_F that the variation of that
-# diagonal explains. It did nearly as well as the better of a scalar and a diagonal on all data that
-# we have: mixed, correlated, uneven and sparse columns.
-SLOPES = 1.7, 2.4  # without and with a starting point for each target
+# How much of the tail is taken from E's diagonal for each part of E that it is. On all data that we
+# have, mixed, correlated, uneven and sparse columns, that did nearly as well as the best share.
+DIAGONAL_SLOPE = 2.4
+LEAST_ALONE = 0.5  # where targets have no starting points, a tail that falls short does most harm
 NEARLY_ALL = 0.9  # of E in such units: it is its diagonal
 MOST_EVEN = 0.9  # (Σ D)²/(d·Σ D²) of columns that are uneven
 PANEL = 1 << 18  # numbers at a time, so that what is done to them stays in the cache
-N_SUMS = 4  # that panels of a long product are added up in
 JITTER = 1e-14  # relative to each diagonal entry: M is positive but for rounding
 # Below this share of the vectors that tell of E, what lies outside Ω is too little to measure.
 LEAST_OUTSIDE = 1e-10
@@ -133,18 +132,15 @@ class MixedRows:
         Rows are divided before they are multiplied, and so are in range.
         """
         walk = self.walk()
-        parts: list[Any] = [None] * len(walk.spans)
 
-        def multiply(index: int) -> None:
-            span = walk.spans[index]
+        def multiply(span: slice) -> Rows:
             rows = walk.at(span)
             rows = rows if self.rough else rows.astype(np.float64, copy=False)
             found = [rows @ rows.T]  # half the work, as NumPy does it
-            found += [rows @ other[:, span].T for other in others]
-            parts[index] = np.hstack(found, dtype=np.float64)
+            return np.hstack(found + [rows @ other[:, span].T for other in others])
 
-        each(multiply, range(len(parts)))
-        return np.asarray(sum(parts))
+        n_rows = walk.n_rows
+        return summed(multiply, walk.spans, n_rows * (n_rows + sum(map(len, others))))
 
     def mixed(self, by: Float64) -> "MixedRows":
         """Return by·rows."""
@@ -183,6 +179,12 @@ class PanelWalk:
     width: int
     plus: "PanelWalk | None"
 
+    @property
+    def n_rows(self) -> int:
+        """Rows that it yields."""
+        cut = self.cuts[0]
+        return self.rows.n_terms if cut is None else int(cut.shape[1])
+
     @cached_property
     def spans(self) -> list[slice]:
         """The panels."""
@@ -212,17 +214,12 @@ class PanelWalk:
 
     def multiply(self, parts: tuple[Part, ...]) -> Float64:
         """Return vstack(parts)·rowsᵀ; panels are summed up in float64."""
-        # A sum for every thread, whatever their number, but not for every panel: rows may be many.
-        sums: list[Any] = [0.0] * N_SUMS
 
-        def add(index: int) -> None:
-            for span in self.spans[index::N_SUMS]:
-                rows = self.at(span).T
-                found = [panel(part, span) @ rows for part in parts]
-                sums[index] = sums[index] + np.concatenate(found, dtype=np.float64)
+        def products(span: slice) -> Rows:
+            rows = self.at(span).T
+            return np.concatenate([panel(part, span) @ rows for part in parts])
 
-        each(add, range(N_SUMS))
-        return np.asarray(sum(sums))
+        return summed(products, self.spans, self.n_rows * sum(part.shape[0] for part in parts))
 
 
 @dataclass(frozen=True)
@@ -788,16 +785,13 @@ class TrackedCovariance:
         followed, width = self.followed, panel_width(2 * len(self.followed.middle))
         walks = [rows.walk(width=width) for rows in (followed.basis, followed.image)]
         dtype = followed.basis.parts[0].dtype if followed.basis.rough else np.dtype(np.float64)
-        parts: list[Any] = [None] * len(walks[0].spans)
 
-        def multiply(index: int) -> None:
-            span = walks[0].spans[index]
-            rows = np.concatenate([walk.at(span) for walk in walks], dtype=dtype)
+        def multiply(span: slice) -> Rows:
+            rows: Rows = np.concatenate([walk.at(span) for walk in walks], dtype=dtype)
             rows *= columns[span].astype(dtype)
-            parts[index] = (rows @ rows.T).astype(np.float64)
+            return rows @ rows.T
 
-        each(multiply, range(len(parts)))
-        return np.asarray(sum(parts))
+        return summed(multiply, walks[0].spans, sum(walk.n_rows for walk in walks) ** 2)
 
     @cached_property
     def _middle_squared(self) -> Float64:
@@ -872,18 +866,18 @@ def diagonal_share(diagonal: Float64, whole: float, share: float, *, starts: boo
     A diagonal is right where columns are uneven or sparse. Where columns are alike to each other
     beyond the basis, it falls short of E, most in the small columns, and solutions become too
     long. What tells is how much of E the diagonal D is, with rows in units of D^½: ``whole`` is the
-    mean of ‖D^-½Eφ‖² over Gaussian vectors φ, which is Σ Eᵢⱼ²/Dᵢ on average, and Σ Dᵢ if E is D. Even
-    columns keep the one number. The share before, ``share``, is not lowered while E is
-    nearly all diagonal: columns of ones and zeros that come one after the other end up even, and
-    their diagonal is right all the same.
+    mean of ‖D^-½Eφ‖² over Gaussian vectors φ, which is Σ Eᵢⱼ²/Dᵢ on average, and Σ Dᵢ if E is D.
+    Even columns keep the one number. The share before, ``share``, is not lowered while E is nearly
+    all diagonal: columns of ones and zeros that come one after the other end up even, and their
+    diagonal is right all the same. ``starts`` tells whether each target has a starting point.
     """
     mass = float(diagonal.sum())
     if mass == 0.0:
         return 0.0
     alone = mass / max(whole, mass)
-    even = mass**2 / (len(diagonal) * float(diagonal @ diagonal))
-    least = share if alone >= NEARLY_ALL else 0.0
-    return max(min(SLOPES[starts] * alone, 1.0) if even <= MOST_EVEN else 0.0, least)
+    if mass**2 > MOST_EVEN * len(diagonal) * float(diagonal @ diagonal):
+        return share if alone >= NEARLY_ALL else 0.0
+    return min(DIAGONAL_SLOPE * alone, 1.0) if starts else float(alone >= LEAST_ALONE)
 
 
 def orthonormal_mix(gram: Float64) -> Float64:

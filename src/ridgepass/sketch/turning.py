@@ -2,13 +2,13 @@
 
 import math
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
 from ridgepass.kernels import Float64, Rows, panels
 from ridgepass.sketch.tracked_covariance import MixedRows, panel_width
-from ridgepass.threads import each
+from ridgepass.threads import each, summed
 
 
 @dataclass(frozen=True)
@@ -120,11 +120,9 @@ class _Walk:
 
     def outside(self, tails: Rows) -> list[Float64]:
         """Return V(I − P)TΩᵀ and V(I − P)T(I − P)Vᵀ; Y becomes V."""
-        parts: list[Any] = [None] * len(self.spans)
         roots = np.sqrt(tails)
 
-        def measure(index: int) -> None:
-            span = self.spans[index]
+        def measure(span: slice) -> Rows:
             turned, before = self.turned(span, self.new_rows(span)), self.basis[:, span]
             self.image[:, span] = turned
             # Its difference, not that of its squares: where T is large it may be next to nothing.
@@ -132,10 +130,9 @@ class _Walk:
             turned *= roots[span]
             square = turned @ turned.T
             turned *= roots[span]
-            parts[index] = np.stack([turned @ before.T, square])
+            return np.stack([turned @ before.T, square])
 
-        each(measure, range(len(parts)))
-        return list(np.add.reduce(parts, dtype=np.float64))
+        return list(summed(measure, self.spans, 2 * len(self.along) ** 2))
 
     def with_scalar_tail(self, tail: float, kept: Float64 | None) -> None:
         """Set Ω and Y: K̂V is (values + τ)·V − τ·VΩᵀΩ, less what X has in it."""
