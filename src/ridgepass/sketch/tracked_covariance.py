@@ -13,7 +13,7 @@ from functools import cached_property, partial
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy.linalg import cho_solve, cholesky, solve_triangular
+from scipy.linalg import cho_solve, lapack, solve_triangular
 
 from ridgepass.kernels import (
     DOUBLE,
@@ -906,16 +906,15 @@ def dividing(matrix: Float64) -> Solve:
 
 def _cholesky_factor(matrix: Float64) -> Float64:
     """Return the factor of a matrix with a diagonal of ones that is positive but for rounding."""
+    factor: Float64
     more = 0.0
     while True:
-        try:
-            shifted = matrix + more * np.eye(len(matrix)) if more else matrix
-            factor: Float64 = cholesky(shifted, lower=True, check_finite=False)
-        except np.linalg.LinAlgError:
-            if not np.isfinite(matrix).all():
-                raise
-            # Where squares are hardly in range, rounding may have made anything of it.
-            matrix = np.clip(matrix, -1.0, 1.0)
-            more = max(100 * more, JITTER)
-        else:
+        shifted = matrix + more * np.eye(len(matrix)) if more else matrix
+        factor, info = lapack.dpotrf(shifted, lower=1)
+        if info == 0:
             return factor
+        if not np.isfinite(matrix).all():
+            raise np.linalg.LinAlgError("a matrix to be factorised has entries that are not finite")
+        # Where squares are hardly in range, rounding may have made anything of it.
+        matrix = np.clip(matrix, -1.0, 1.0)
+        more = max(100 * more, JITTER)
