@@ -226,8 +226,8 @@ def test_bounds_of_streams_fail_as_often_as_they_say_at_most(method):
 def test_a_relative_bound_needs_no_length_of_exact_ridge(factor, method):
     A, b, _ = make_rows(500, 40)
     stream = RidgeStream(method, sketch_size=30, probes=24).update(A * factor, b)
-    alpha = 50.0 * factor**2
-    exact = np.linalg.solve(A.T @ A + 50.0 * np.eye(40), A.T @ b) / factor
+    alpha = 500.0 * factor**2
+    exact = np.linalg.solve(A.T @ A + 500.0 * np.eye(40), A.T @ b) / factor
     coef, lengths = stream.solve(alpha), np.linalg.norm(exact, axis=0)
     errors = np.linalg.norm(coef - exact, axis=0)
     for absolute in (errors, 0.5 * lengths, lengths, 100 * lengths, np.full(2, np.inf)):

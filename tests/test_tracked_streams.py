@@ -112,11 +112,11 @@ class Reading:
         images = (self.K - known) @ self.probes.T
         whole = (np.square(images) / sizes[:, None]).sum(axis=0).mean()
         alone = left.sum() / max(whole, left.sum())
-        found = float(alone >= 0.5) if self.mixed else min(2.4 * alone, 1.0)
+        found = float(alone >= 0.5) if self.mixed else min(3.2 * alone, 1.0)
         if left.sum() ** 2 > 0.9 * self.d * np.square(left).sum():  # even columns
             found = self.share if alone >= 0.9 else 0.0
         if abs(found - self.share) > 0.35:
-            self.share = round(2 * found) / 2
+            self.share = min((0.0, 0.5, 0.95), key=lambda level: abs(found - level))
         self.set_outside_shares(known)
 
     def set_outside_shares(self, known):

@@ -70,8 +70,10 @@ ORTHOGONAL = 1e-10  # the cosine of rows that need not be made orthogonal
 LEAST_LEFT = 1e-4  # a share of a column's squares; less of it outside Ω is mostly rounding
 LEAST_LOSS = 1e-10  # a share of a column's squares that the start has lost, and not by rounding
 FADING = 0.2  # weight of the latest block in that share
-# The diagonal's share of the tail is one of so many, and stays unless another fits better by far.
-LEVELS = 3
+# The diagonal's share of the tail is one of these, and stays unless another fits better by far. The
+# last is not one: a twentieth of the one number keeps small columns from blowing up where the
+# diagonal falls short of E, and costs little where it does not.
+LEVELS = 0.0, 0.5, 0.95
 STAYS = 0.35
 CHANGES = 0.5  # how likely a change is taken to be before the first row, over (number + 1)²
 # Where there are more targets than half of the sketch, so many mixtures of them measure the tail.
@@ -946,8 +948,8 @@ class TrackedSubspace(Sketch):
         if abs(found - self.share) <= STAYS:
             self.surprise -= math.log1p(-changes)
         else:
-            self.share = round(found * (LEVELS - 1)) / (LEVELS - 1)
-            self.surprise -= math.log(changes / (LEVELS - 1))
+            self.share = min(LEVELS, key=lambda level: abs(found - level))
+            self.surprise -= math.log(changes / (len(LEVELS) - 1))
 
     def _join(self, other: Self) -> None:
         """Make the leading directions of two K̂ the basis, and bring starting points together."""

@@ -36,7 +36,7 @@ from ridgepass.threads import each, summed
 
 # How much of the tail is taken from E's diagonal for each part of E that it is. On all data that we
 # have, mixed, correlated, uneven and sparse columns, that did nearly as well as the best share.
-DIAGONAL_SLOPE = 2.4
+DIAGONAL_SLOPE = 3.2
 LEAST_ALONE = 0.5  # where targets have no starting points, a tail that falls short does most harm
 NEARLY_ALL = 0.9  # of E in such units: it is its diagonal
 MOST_EVEN = 0.9  # (Σ D)²/(d·Σ D²) of columns that are uneven
