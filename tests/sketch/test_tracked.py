@@ -252,6 +252,7 @@ def test_any_scale_gives_the_same_coefficients(power, make_data):
 def test_sparse_rows_are_followed_like_dense_ones(monkeypatch):
     monkeypatch.setattr(tracked, "SPARSE_MOVE_GROWTH", tracked.MOVE_GROWTH)
     monkeypatch.setattr(tracked, "SPARSE_TURN_GROWTH", tracked.TURN_GROWTH)
+    monkeypatch.setattr(tracked, "diagonal_share", lambda *_, **__: 0.5)  # they choose another
     rng = np.random.default_rng(4)
     A = sparse.random_array((1500, 300), density=0.05, format="csr", rng=rng)
     b = A @ rng.standard_normal((300, 2)) + rng.standard_normal((1500, 2))

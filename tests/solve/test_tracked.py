@@ -228,12 +228,14 @@ def test_alpha_may_be_zero_where_the_tail_is_not(share):
     np.testing.assert_allclose(case.written_out(tails) @ found, case.K[:, :2], atol=1e-8)
 
 
-def share_of(rest, before=0.0, starts=True, probes=None):
+def share_of(rest, before=0.0, starts=True, probes=None, is_sparse=False):
     """The share for E = rest; with no probes, what these measure on average."""
     diagonal = np.diagonal(rest)
     images = rest if probes is None else (probes @ rest).T / np.sqrt(len(probes))
-    whole = (np.square(images) / diagonal[:, None]).sum()
-    return diagonal_share(diagonal, whole, before, starts=starts)
+    per = np.ones_like(diagonal) if is_sparse else 1 / diagonal
+    alone = (np.square(diagonal) * per).sum() / (np.square(images) * per[:, None]).sum()
+    even = diagonal.sum() ** 2 / len(rest) / np.square(diagonal).sum()
+    return diagonal_share(min(alone, 1.0), even, before, starts=starts, is_sparse=is_sparse)
 
 
 def test_the_diagonal_is_used_where_columns_differ_and_not_where_they_are_mixed():
@@ -253,8 +255,21 @@ def test_columns_that_are_alike_have_less_of_the_diagonal_whatever_their_sizes(a
     sizes = np.repeat(np.exp(np.arange(20.0) / 4), 3)
     rest = np.sqrt(np.outer(sizes, sizes)) * np.kron(np.eye(20), one)
     alone = 1 / (1 + 2 * alike**2)
-    assert share_of(rest) == pytest.approx(min(2.4 * alone, 1.0))
+    assert share_of(rest) == pytest.approx(min(3.2 * alone, 1.0))
     assert share_of(rest, starts=False) == (alone >= 0.5)
+
+
+def test_small_sparse_columns_that_are_alike_by_chance_do_not_count():
+    """A few large columns, and many that are in one row each, so that all of these are alike."""
+    sizes = np.r_[np.geomspace(100, 10, 12), np.ones(48)]
+    rest = np.diag(sizes)
+    rest[12:, 12:] = 1.0
+    even = sizes.sum() ** 2 / 60 / np.square(sizes).sum()
+    alone = np.square(sizes).sum() / np.square(rest).sum()
+    assert share_of(rest) < 0.9
+    assert share_of(rest, is_sparse=True) == min(2.4 * (1 - even) * alone, 1.0) == 1.0
+    rest[:12, :12] = np.sqrt(np.outer(sizes, sizes))[:12, :12]
+    assert share_of(rest, is_sparse=True) < 0.5
 
 
 def test_even_columns_keep_the_one_number_unless_they_had_a_diagonal_that_is_all():
@@ -263,8 +278,9 @@ def test_even_columns_keep_the_one_number_unless_they_had_a_diagonal_that_is_all
     assert share_of(even, before=0.5) == 0.5
     mixed = even + 0.3
     assert share_of(mixed, before=0.5) == 0.0
-    assert diagonal_share(np.zeros(40), 0.0, 1.0, starts=True) == 0.0
-    assert diagonal_share(np.arange(1.0, 41), 0.0, 0.0, starts=True) == 1.0
+    for is_sparse in (False, True):
+        assert share_of(np.diag(np.arange(1.0, 41)), is_sparse=is_sparse) > 0.5
+        assert share_of(even, before=0.5, is_sparse=is_sparse) == 0.5
 
 
 def near_and_far(power, share):

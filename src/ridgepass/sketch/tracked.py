@@ -918,18 +918,27 @@ class TrackedSubspace(Sketch):
 
     def _choose_by(self, weights: Rows, rows: Rows, kept: Float64) -> None:
         """Choose the share by what probes have of E: their images, less weights·rows."""
-        unit = float(binary_scales(self.diagonal[:, None])[0])
+        unit, is_sparse = float(binary_scales(self.diagonal[:, None])[0]), self._order == "F"
         left = np.maximum(self.diagonal - kept, 0.0) / unit
+        mass, squares = float(left.sum()), float(left @ left)
+        if squares == 0.0:
+            return self._choose(0.0)
+        # Of D, of which all is counted that is not rounding; sparse rows are taken as they are.
         sizes = np.maximum(left, LEAST_LEFT / unit * self.diagonal)
         per = np.divide(1.0, sizes, out=np.zeros_like(left), where=sizes > 0)
-        probes, lost = slice(self.n_starts, None), 0.0
+        probes, whole = slice(self.n_starts, None), 0.0
         for span in panels(self.n_features, panel_width(8 * self.n_probes)):
             image = self.further[probes, span] + self.images[self._followed][probes, span]
             held = np.empty(image.shape, self.dtype, self._order)
             image -= np.matmul(weights, rows[:, span], out=held)
-            squares = np.einsum("pd,pd->d", image / unit, image / unit)
-            lost += float(squares @ per[span]) / self.n_probes
-        self._choose(diagonal_share(left, lost, self.share, starts=self._mixing is None))
+            found = np.einsum("pd,pd->d", image / unit, image / unit)
+            whole += float(found.sum() if is_sparse else found @ per[span]) / self.n_probes
+        diagonal = squares if is_sparse else mass
+        alone, even = diagonal / max(whole, diagonal), mass / len(left) * mass / squares
+        starts = self._mixing is None
+        return self._choose(
+            diagonal_share(alone, even, self.share, starts=starts, is_sparse=is_sparse)
+        )
 
     def _set_outside_shares(self, kept: Float64) -> None:
         """Set what share of each column's squares lies outside a new basis: what moves go by.

@@ -37,6 +37,7 @@ from ridgepass.threads import each, summed
 # How much of the tail is taken from E's diagonal for each part of E that it is. On all data that we
 # have, mixed, correlated, uneven and sparse columns, that did nearly as well as the best share.
 DIAGONAL_SLOPE = 3.2
+SPARSE_SLOPE = 2.4  # the same where rows are sparse, and columns uneven
 LEAST_ALONE = 0.5  # where targets have no starting points, a tail that falls short does most harm
 NEARLY_ALL = 0.9  # of E in such units: it is its diagonal
 MOST_EVEN = 0.9  # (Σ D)²/(d·Σ D²) of columns that are uneven
@@ -860,24 +861,36 @@ def panel_width(n_rows: int) -> int:
     return max(2048, PANEL // max(n_rows, 1))
 
 
-def diagonal_share(diagonal: Float64, whole: float, share: float, *, starts: bool) -> float:
-    """Return how much of the tail should be E's diagonal; the rest is one number for all.
+def diagonal_share(
+    alone: float, even: float, share: float, *, starts: bool, is_sparse: bool
+) -> float:
+    """Return how much of the tail should be E's diagonal D; the rest is one number for all.
 
-    A diagonal is right where columns are uneven or sparse. Where columns are alike to each other
-    beyond the basis, it falls short of E, most in the small columns, and solutions become too
-    long. What tells is how much of E the diagonal D is, with rows in units of D^½: ``whole`` is the
-    mean of ‖D^-½Eφ‖² over Gaussian vectors φ, which is Σ Eᵢⱼ²/Dᵢ on average, and Σ Dᵢ if E is D.
-    Even columns keep the one number. The share before, ``share``, is not lowered while E is nearly
-    all diagonal: columns of ones and zeros that come one after the other end up even, and their
-    diagonal is right all the same. ``starts`` tells whether each target has a starting point.
+    D is right where columns are uneven or sparse. Where columns are alike to each other beyond the
+    basis, it falls short of E, most in the small columns, and solutions become too long.
+
+    Parameters
+    ----------
+    alone : float
+        How much of E is D. With rows in units of D^½, that is Σ Dᵢ/Σ Eᵢⱼ²/Dᵢ. Sparse rows are
+        taken as they are, Σ Dᵢ²/Σ Eᵢⱼ²: columns of few rows are alike by chance, and are many.
+    even : float
+        How even the columns are, (Σ D)²/(d·Σ D²). Even ones keep the one number.
+    share : float
+        The share before. It is not lowered while E is nearly all diagonal: columns of ones and
+        zeros that come one after the other end up even, and their diagonal is right all the same.
+    starts : bool
+        Whether each target has a starting point.
+    is_sparse : bool
+        Whether rows are sparse.
     """
-    mass = float(diagonal.sum())
-    if mass == 0.0:
-        return 0.0
-    alone = mass / max(whole, mass)
-    if mass**2 > MOST_EVEN * len(diagonal) * float(diagonal @ diagonal):
-        return share if alone >= NEARLY_ALL else 0.0
-    return min(DIAGONAL_SLOPE * alone, 1.0) if starts else float(alone >= LEAST_ALONE)
+    least = share if alone >= NEARLY_ALL else 0.0
+    if even > MOST_EVEN:
+        return least
+    if not starts:
+        return float(alone >= LEAST_ALONE)
+    slope = SPARSE_SLOPE * (1 - even) if is_sparse else DIAGONAL_SLOPE
+    return max(min(slope * alone, 1.0), least)
 
 
 def orthonormal_mix(gram: Float64) -> Float64:
