@@ -11,7 +11,6 @@ from ridgepass.blocks import Block
 from ridgepass.kernels import (
     Float64,
     Rows,
-    apply,
     binary_scales,
     column_squares,
     is_sparse,
@@ -37,6 +36,7 @@ from ridgepass.sketch.tracked_covariance import (
 )
 from ridgepass.sketch.turning import NewRows, Turn
 from ridgepass.snapshot import Kept, array, entry, part, put_each, take, take_each
+from ridgepass.threads import summed
 
 # Rows of a block, at most, and as a multiple of the sketch size: thin products are slow. With very
 # many columns a block must not outweigh the sketch by more than these bytes, less what 24 probes
@@ -264,9 +264,10 @@ class TrackedSubspace(Sketch):
         """Starting points and probes."""
         return slice(self.sketch_size, len(self.points))
 
-    def _further(self, which: slice = slice(None)) -> Float64:
+    def _further(self, which: slice = slice(None), columns: slice = slice(None)) -> Float64:
         """Return the images of starting points and probes, or of some of them."""
-        found: Float64 = self.further[which] + self.images[self._followed][which]
+        latest = self.images[self._followed]
+        found: Float64 = self.further[which, columns] + latest[which, columns]
         return found
 
     def _collect(self) -> None:
@@ -810,9 +811,17 @@ class TrackedSubspace(Sketch):
         points go too far there, and their images hold too little of K: the tail measured by them
         confirms itself. But Φ(h − Kw) is known, and its regression on Φ(T + γ)u is what is missing.
         """
-        unit = float(binary_scales(image).max())
-        lost = self._own_probes().residuals(image / unit, point / unit)
-        seen = apply((self.points[self._probes],), held / unit)
+        unit, n_targets = float(binary_scales(image).max()), image.shape[1]
+
+        def look(span: slice) -> Float64:
+            points = self.points[self._probes, span].astype(np.float64, copy=False)
+            images = self._further(slice(self.n_starts, None), span)
+            found = points @ (np.hstack([image[span], held[span]]) / unit)
+            found[:, :n_targets] -= images @ (point[span] / unit)
+            return found
+
+        spans = panels(self.n_features, panel_width(4 * self.n_probes))
+        lost, seen = np.hsplit(summed(look, spans, 2 * self.n_probes * n_targets), 2)
         along, squares = -float((lost * seen).sum()), float(np.square(seen).sum())
         alike = along > ALIKE * math.sqrt(squares * float(np.square(lost).sum()))
         missing = along / squares if alike else 0.0
@@ -928,7 +937,7 @@ class TrackedSubspace(Sketch):
         per = np.divide(1.0, sizes, out=np.zeros_like(left), where=sizes > 0)
         probes, whole = slice(self.n_starts, None), 0.0
         for span in panels(self.n_features, panel_width(8 * self.n_probes)):
-            image = self.further[probes, span] + self.images[self._followed][probes, span]
+            image = self._further(probes, span)
             held = np.empty(image.shape, self.dtype, self._order)
             image -= np.matmul(weights, rows[:, span], out=held)
             found = np.einsum("pd,pd->d", image / unit, image / unit)
