@@ -112,9 +112,12 @@ class Reading:
         images = (self.K - known) @ self.probes.T
         whole = (np.square(images) / sizes[:, None]).sum(axis=0).mean()
         alone = left.sum() / max(whole, left.sum())
-        found = float(alone >= 0.5) if self.mixed else min(3.2 * alone, 1.0)
-        if left.sum() ** 2 > 0.9 * self.d * np.square(left).sum():  # even columns
-            found = self.share if alone >= 0.9 else 0.0
+        even = left.sum() ** 2 / self.d / np.square(left).sum()
+        found = min(3.2 * min(2 * (1 - even), 1.0) * alone, 1.0)
+        if self.mixed and alone < 0.5:
+            found = 0.0
+        if alone >= 0.9:
+            found = max(found, self.share)
         if abs(found - self.share) > 0.35:
             self.share = min((0.0, 0.5, 0.95), key=lambda level: abs(found - level))
         self.set_outside_shares(known)

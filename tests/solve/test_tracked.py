@@ -255,8 +255,9 @@ def test_columns_that_are_alike_have_less_of_the_diagonal_whatever_their_sizes(a
     sizes = np.repeat(np.exp(np.arange(20.0) / 4), 3)
     rest = np.sqrt(np.outer(sizes, sizes)) * np.kron(np.eye(20), one)
     alone = 1 / (1 + 2 * alike**2)
-    assert share_of(rest) == pytest.approx(min(3.2 * alone, 1.0))
-    assert share_of(rest, starts=False) == (alone >= 0.5)
+    found = min(3.2 * alone, 1.0)
+    assert share_of(rest) == pytest.approx(found)
+    assert share_of(rest, starts=False) == (pytest.approx(found) if alone >= 0.5 else 0.0)
 
 
 def test_small_sparse_columns_that_are_alike_by_chance_do_not_count():
@@ -270,6 +271,13 @@ def test_small_sparse_columns_that_are_alike_by_chance_do_not_count():
     assert share_of(rest, is_sparse=True) == min(2.4 * (1 - even) * alone, 1.0) == 1.0
     rest[:12, :12] = np.sqrt(np.outer(sizes, sizes))[:12, :12]
     assert share_of(rest, is_sparse=True) < 0.5
+
+
+@pytest.mark.parametrize("spread", [0.1, 0.2, 1.0])
+def test_the_more_even_columns_are_the_less_of_the_diagonal(spread):
+    sizes = np.exp(spread * np.random.default_rng(5).standard_normal(50))
+    even = sizes.sum() ** 2 / 50 / np.square(sizes).sum()
+    assert share_of(np.diag(sizes)) == pytest.approx(min(6.4 * (1 - even), 1.0))
 
 
 def test_even_columns_keep_the_one_number_unless_they_had_a_diagonal_that_is_all():

@@ -37,10 +37,10 @@ from ridgepass.threads import each, summed
 # How much of the tail is taken from E's diagonal for each part of E that it is. On all data that we
 # have, mixed, correlated, uneven and sparse columns, that did nearly as well as the best share.
 DIAGONAL_SLOPE = 3.2
-SPARSE_SLOPE = 2.4  # the same where rows are sparse, and columns uneven
+UNEVEN_SLOPE = 2.0  # so much less for each part by which D is even
+SPARSE_SLOPE = 2.4  # both where rows are sparse
 LEAST_ALONE = 0.5  # where targets have no starting points, a tail that falls short does most harm
 NEARLY_ALL = 0.9  # of E in such units: it is its diagonal
-MOST_EVEN = 0.9  # (Σ D)²/(d·Σ D²) of columns that are uneven
 PANEL = 1 << 18  # numbers at a time, so that what is done to them stays in the cache
 JITTER = 1e-14  # relative to each diagonal entry: M is positive but for rounding
 # Below this share of the vectors that tell of E, what lies outside Ω is too little to measure.
@@ -875,7 +875,7 @@ def diagonal_share(
         How much of E is D. With rows in units of D^½, that is Σ Dᵢ/Σ Eᵢⱼ²/Dᵢ. Sparse rows are
         taken as they are, Σ Dᵢ²/Σ Eᵢⱼ²: columns of few rows are alike by chance, and are many.
     even : float
-        How even the columns are, (Σ D)²/(d·Σ D²). Even ones keep the one number.
+        How even D is, (Σ D)²/(d·Σ D²). One number is better where it is.
     share : float
         The share before. It is not lowered while E is nearly all diagonal: columns of ones and
         zeros that come one after the other end up even, and their diagonal is right all the same.
@@ -884,13 +884,13 @@ def diagonal_share(
     is_sparse : bool
         Whether rows are sparse.
     """
-    least = share if alone >= NEARLY_ALL else 0.0
-    if even > MOST_EVEN:
-        return least
-    if not starts:
-        return float(alone >= LEAST_ALONE)
-    slope = SPARSE_SLOPE * (1 - even) if is_sparse else DIAGONAL_SLOPE
-    return max(min(slope * alone, 1.0), least)
+    if is_sparse:
+        found = SPARSE_SLOPE * (1 - even) * alone
+    else:
+        found = DIAGONAL_SLOPE * min(UNEVEN_SLOPE * (1 - even), 1.0) * alone
+    if not starts and alone < LEAST_ALONE:
+        found = 0.0
+    return max(min(found, 1.0), share if alone >= NEARLY_ALL else 0.0)
 
 
 def orthonormal_mix(gram: Float64) -> Float64:
