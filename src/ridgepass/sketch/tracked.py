@@ -47,7 +47,7 @@ BLOCK_BYTES, COLUMN_BYTES = 38_300_000, 24 * 20
 # A sparse block costs a look at most columns of the images, however few entries it has: more rows
 # where there are more columns, up to a limit.
 SPARSE_ROWS, MOST_SPARSE_ROWS = 4096, 16384
-COLUMNS_PER_ROW = 24
+COLUMNS_PER_ROW = 16
 # Starting points move when the rows have grown by so much, and the basis turns when they have grown
 # by the larger factor. Sparse rows cost little beside either.
 MOVE_GROWTH, TURN_GROWTH = 1.1, 2.5
@@ -940,7 +940,8 @@ class TrackedSubspace(Sketch):
             image = self._further(probes, span)
             held = np.empty(image.shape, self.dtype, self._order)
             image -= np.matmul(weights, rows[:, span], out=held)
-            found = np.einsum("pd,pd->d", image / unit, image / unit)
+            image /= unit
+            found = np.einsum("pd,pd->d", image, image)
             whole += float(found.sum() if is_sparse else found @ per[span]) / self.n_probes
         diagonal = squares if is_sparse else mass
         alone, even = diagonal / max(whole, diagonal), mass / len(left) * mass / squares
