@@ -813,6 +813,7 @@ class TrackedSubspace(Sketch):
         """
         unit, n_targets = float(binary_scales(image).max()), image.shape[1]
 
+        # As `Probes.residuals`, panel by panel: copies of all probes took 12 % of sparse training.
         def look(span: slice) -> Float64:
             points = self.points[self._probes, span].astype(np.float64, copy=False)
             images = self._further(slice(self.n_starts, None), span)
@@ -927,7 +928,7 @@ class TrackedSubspace(Sketch):
 
     def _choose_by(self, weights: Rows, rows: Rows, kept: Float64) -> None:
         """Choose the share by what probes have of E: their images, less weights·rows."""
-        unit, is_sparse = float(binary_scales(self.diagonal[:, None])[0]), self._order == "F"
+        unit, sparse_rows = float(binary_scales(self.diagonal[:, None])[0]), self._order == "F"
         left = np.maximum(self.diagonal - kept, 0.0) / unit
         mass, squares = float(left.sum()), float(left @ left)
         if squares == 0.0:
@@ -942,12 +943,12 @@ class TrackedSubspace(Sketch):
             image -= np.matmul(weights, rows[:, span], out=held)
             image /= unit
             found = np.einsum("pd,pd->d", image, image)
-            whole += float(found.sum() if is_sparse else found @ per[span]) / self.n_probes
-        diagonal = squares if is_sparse else mass
+            whole += float(found.sum() if sparse_rows else found @ per[span]) / self.n_probes
+        diagonal = squares if sparse_rows else mass
         alone, even = diagonal / max(whole, diagonal), mass / len(left) * mass / squares
         starts = self._mixing is None
         return self._choose(
-            diagonal_share(alone, even, self.share, starts=starts, is_sparse=is_sparse)
+            diagonal_share(alone, even, self.share, starts=starts, is_sparse=sparse_rows)
         )
 
     def _set_outside_shares(self, kept: Float64) -> None:
